@@ -1,0 +1,31 @@
+//! The vocabulary: plain values that the other crates exchange, in reading order.
+//!
+//! *Invariant:* nothing here does I/O, asks the time, or knows a wire format.
+
+mod name;
+mod port;
+mod selector;
+
+mod service;
+mod slice;
+mod workload;
+mod server;
+mod owner;
+
+mod claim;
+
+mod change;
+pub mod limits;
+
+pub use change::{Change, Generation, Key, Kind, Object, ResourceVersion, Revision, Source};
+pub use claim::{Claim, Class, Peer, Signature, SignatureItem};
+pub use name::{ClusterId, NameError, ObjectName, ServiceName};
+pub use owner::OwnerRef;
+pub use port::{PortSet, PortSetError};
+pub use selector::{Operator, Requirement, Selector};
+pub use server::{Server, ServerPort};
+pub use service::{Discovery, PortKey, Service, ServicePort};
+pub use slice::{Family, Slice, SliceEndpoint, SliceMeta, SlicePort, Target};
+pub use workload::{
+    ContainerPort, Join, MeshTls, Metadata, Phase, ProxyPorts, Template, Workload, WorkloadKind,
+};
