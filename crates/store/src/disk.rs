@@ -1,0 +1,203 @@
+//! The file: how it is born, locked, recognised, and moved aside when it is damaged.
+//!
+//! Making a redb file is not atomic, so it is made beside, synced, and renamed. A file that can't be read is
+//! moved aside and rebuilt from its sources: it is a cache, and a crash loop is worse than a relist.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{Join, Revision};
+use redb::{Database, DatabaseError, ReadableDatabase};
+
+use crate::Error;
+use crate::read::Reader;
+use crate::record::{self, v1};
+use crate::schema::{FORMAT, ReadTables, Tables};
+use crate::write::Writer;
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes of redb's page cache.
+    pub cache_bytes: usize,
+    /// How a workload's template, owner and Servers become what clients see.
+    pub join: Join,
+    /// The number of `join`'s rule. A file that was written under another one is rebuilt.
+    pub join_version: u32,
+    /// Entries that the undo log keeps at most; the oldest revisions are trimmed first. A cursor further
+    /// behind than that has to begin anew.
+    pub undo_entries_max: u64,
+}
+
+/// What became of the file that was there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Birth {
+    /// There was none.
+    Created,
+    /// It was opened, at this revision.
+    Opened(Revision),
+    /// It could not be used and was moved aside; a new one was made.
+    Rebuilt {
+        /// Where the old one is now.
+        aside: PathBuf,
+        /// What was wrong with it.
+        reason: String,
+    },
+}
+
+const FILE: &str = "spillway.redb";
+const FILE_NEW: &str = "spillway.redb.new";
+const FILE_ASIDE: &str = "spillway.redb.damaged";
+const FILE_LOCK: &str = "spillway.lock";
+
+/// Opens the store in a folder, which is made if it isn't there.
+pub fn open(folder: &Path, config: Config) -> Result<(Writer, Reader, Birth), Error> {
+    let failed = |path: &Path, error: io::Error| Error::Folder {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let lock = lock(folder)?;
+    let path = folder.join(FILE);
+    let exists = path.try_exists().map_err(|error| failed(&path, error))?;
+    let (database, birth) = match exists.then(|| open_existing(&path, &config)) {
+        None => (create(folder, &config)?, Birth::Created),
+        Some(Ok((database, revision))) => (database, Birth::Opened(revision)),
+        Some(Err(Refusal::Fatal(error))) => return Err(error),
+        Some(Err(Refusal::Unusable(reason))) => {
+            // Only the newest damaged file is kept: a crash loop must not fill the disk.
+            let aside = folder.join(FILE_ASIDE);
+            fs::rename(&path, &aside).map_err(|error| failed(&path, error))?;
+            (create(folder, &config)?, Birth::Rebuilt { aside, reason })
+        }
+    };
+    let database = Arc::new(database);
+    let reader = Reader::new(database.clone(), path);
+    let writer = Writer::new(database, config, reader.shared(), lock)?;
+    Ok((writer, reader, birth))
+}
+
+/// Takes the folder for this process, and writes down which one that is.
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(FILE_LOCK);
+    let failed = |error: io::Error| Error::Folder { path: path.clone(), reason: error.to_string() };
+    let mut options = File::options();
+    let mut file =
+        options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            // Whoever holds the lock may be writing its number just now; then it is simply not known.
+            if file.read_to_string(&mut pid).is_err() || pid.is_empty() {
+                pid = "(unknown)".to_owned();
+            }
+            return Err(Error::InUse { path: folder.to_owned(), pid: pid.trim().to_owned() });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    file.set_len(0).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    writeln!(file, "{}", std::process::id()).map_err(failed)?;
+    Ok(file)
+}
+
+/// Why an existing file isn't served from.
+enum Refusal {
+    /// It must not be touched.
+    Fatal(Error),
+    /// It is of no use; the sources can replace it.
+    Unusable(String),
+}
+
+fn open_existing(path: &Path, config: &Config) -> Result<(Database, Revision), Refusal> {
+    let opened = Database::builder().set_cache_size(config.cache_bytes).open(path);
+    let database = opened.map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
+            Refusal::Fatal(Error::InUse { path: path.to_owned(), pid: "(unknown)".to_owned() })
+        }
+        DatabaseError::Storage(redb::StorageError::Io(error)) if !damaged(&error) => {
+            Refusal::Fatal(Error::Folder { path: path.to_owned(), reason: error.to_string() })
+        }
+        error => Refusal::Unusable(error.to_string()),
+    })?;
+    let birth = read_birth(&database).map_err(|error| Refusal::Unusable(error.to_string()))?;
+    let Some((format, join_version, revision)) = birth else {
+        return Err(Refusal::Unusable("it is no Spillway store".to_owned()));
+    };
+    if format > FORMAT {
+        return Err(Refusal::Fatal(Error::Newer {
+            path: path.to_owned(),
+            found: format,
+            known: FORMAT,
+        }));
+    }
+    if format < FORMAT {
+        return Err(Refusal::Unusable(format!("its format is {format}, and now it is {FORMAT}")));
+    }
+    if join_version != config.join_version {
+        let now = config.join_version;
+        return Err(Refusal::Unusable(format!("its rows follow rule {join_version}, now {now}")));
+    }
+    Ok((database, revision))
+}
+
+/// Does the error speak of the file's content, rather than of the disk or of permissions?
+fn damaged(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
+/// The numbers that say what a file is. They are plain, so that any program can read them.
+fn read_birth(database: &Database) -> Result<Option<(u32, u32, Revision)>, Error> {
+    let txn = database.begin_read()?;
+    let tables = match ReadTables::open(&txn) {
+        Ok(tables) => tables,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let number = |name: &str| -> Result<Option<u32>, Error> {
+        let found = tables.meta.get(name.as_bytes())?;
+        Ok(found.and_then(|bytes| bytes.value().try_into().ok().map(u32::from_be_bytes)))
+    };
+    let (Some(format), Some(join)) = (number("format")?, number("join")?) else {
+        return Ok(None);
+    };
+    let revision = match tables.meta.get(META_KEY)? {
+        Some(bytes) if format == FORMAT => record::decode::<v1::Meta>(bytes.value())?.revision,
+        _ => 0,
+    };
+    Ok(Some((format, join, Revision(revision))))
+}
+
+/// Where the counters are in the meta table.
+pub(crate) const META_KEY: &[u8] = b"meta";
+
+fn create(folder: &Path, config: &Config) -> Result<Database, Error> {
+    let (path, made) = (folder.join(FILE), folder.join(FILE_NEW));
+    let failed = |error: io::Error| Error::Folder { path: made.clone(), reason: error.to_string() };
+    match fs::remove_file(&made) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let builder = || {
+        let mut builder = Database::builder();
+        builder.set_cache_size(config.cache_bytes);
+        builder
+    };
+    let opened = |error: DatabaseError| Error::Storage(Box::new(error.into()));
+    let database = builder().create(&made).map_err(opened)?;
+    let txn = database.begin_write()?;
+    {
+        let mut tables = Tables::open(&txn)?;
+        tables.meta.insert(b"format".as_slice(), FORMAT.to_be_bytes().as_slice())?;
+        tables.meta.insert(b"join".as_slice(), config.join_version.to_be_bytes().as_slice())?;
+    }
+    txn.commit()?;
+    database.close().map_err(opened)?;
+    File::open(&made).and_then(|file| file.sync_all()).map_err(failed)?;
+    fs::rename(&made, &path).map_err(failed)?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    builder().open(&path).map_err(opened)
+}

@@ -1,0 +1,385 @@
+//! From records to rows. A row is a function of the records alone: of the slices that claim the target, of the
+//! target itself, and of nothing that happened before. Whatever changes marks groups of claims as dirty; each
+//! dirty group is then computed anew and compared with its rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use model::Source;
+use redb::ReadableTable;
+
+use crate::key::{self, RowKey, ServiceId, SliceId, WorkloadId};
+use crate::record::{convert, v1};
+use crate::write::Work;
+use crate::{Error, WakeKey, record};
+
+/// Claims that compete with each other within a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// Those of one pod or workload, on whatever address.
+    Workload(WorkloadId),
+    /// Bare ones on one address.
+    Bare(IpAddr),
+}
+
+/// Groups to be looked at again, with the rows that they may have had besides those that they claim now.
+#[derive(Default)]
+pub(crate) struct Dirty(BTreeMap<(ServiceId, Group), BTreeSet<RowKey>>);
+
+/// Groups that wait to be rejoined; more are rejoined before the commit goes on. Rejoining is idempotent, so
+/// doing it early costs time at most.
+const DIRTY_GROUPS_MAX: usize = 32_768;
+
+impl Dirty {
+    pub(crate) fn add(&mut self, service: ServiceId, group: Group, row: Option<RowKey>) {
+        self.0.entry((service, group)).or_default().extend(row);
+    }
+}
+
+/// At most one endpoint for each workload and one bare one for each address: a ready one, else the last.
+pub(crate) fn distinct(endpoints: Vec<v1::SliceEndpoint>) -> Vec<v1::SliceEndpoint> {
+    let mut distinct: BTreeMap<Group, v1::SliceEndpoint> = BTreeMap::new();
+    for endpoint in endpoints {
+        let group = group(&endpoint);
+        match distinct.get(&group) {
+            Some(known) if known.ready && !endpoint.ready => {}
+            _ => {
+                distinct.insert(group, endpoint);
+            }
+        }
+    }
+    distinct.into_values().collect()
+}
+
+fn group(endpoint: &v1::SliceEndpoint) -> Group {
+    match endpoint.workload {
+        0 => Group::Bare(endpoint.ip.into()),
+        workload => Group::Workload(workload),
+    }
+}
+
+fn row_key(slice: SliceId, endpoint: &v1::SliceEndpoint) -> RowKey {
+    RowKey { ip: endpoint.ip.into(), slice, workload: endpoint.workload }
+}
+
+/// A claim that a client may see, before it has a rank.
+struct Part {
+    slice: Arc<v1::Slice>,
+    key: RowKey,
+    row: v1::Row,
+}
+
+type Rows = BTreeMap<RowKey, v1::Row>;
+
+impl Work<'_> {
+    /// What a new version of a slice (or its coming or going) makes dirty.
+    pub(crate) fn slice_changed(
+        &mut self,
+        id: SliceId,
+        source: Source,
+        before: Option<&v1::Slice>,
+        now: Option<&v1::Slice>,
+    ) -> Result<(), Error> {
+        let same_terms = match (before, now) {
+            (Some(b), Some(n)) => (b.service, b.meta, b.v6) == (n.service, n.meta, n.v6),
+            _ => false,
+        };
+        let by_group = |slice: Option<&v1::Slice>| -> BTreeMap<Group, v1::SliceEndpoint> {
+            let endpoints = slice.map(|slice| slice.endpoints.clone()).unwrap_or_default();
+            endpoints.into_iter().map(|endpoint| (group(&endpoint), endpoint)).collect()
+        };
+        let (old, new) = (by_group(before), by_group(now));
+        let old_service = before.and_then(|slice| slice.service);
+        let new_service = now.and_then(|slice| slice.service);
+        for (group, endpoint) in &old {
+            if same_terms && new.get(group) == Some(endpoint) {
+                continue;
+            }
+            if let Some(service) = old_service {
+                self.dirty.add(service, *group, Some(row_key(id, endpoint)));
+                if endpoint.workload != 0
+                    && !(old_service == new_service && new.contains_key(group))
+                {
+                    let claim = key::claim(endpoint.workload, service, id);
+                    self.tables.claims.remove(claim.as_slice())?;
+                }
+            }
+        }
+        for (group, endpoint) in &new {
+            if same_terms && old.get(group) == Some(endpoint) {
+                continue;
+            }
+            if let Some(service) = new_service {
+                self.dirty.add(service, *group, Some(row_key(id, endpoint)));
+                if endpoint.workload != 0 {
+                    let claim = key::claim(endpoint.workload, service, id);
+                    self.tables.claims.insert(claim.as_slice(), [].as_slice())?;
+                }
+            }
+        }
+        // Only now that all claims are written is it known which workloads have none.
+        for (group, endpoint) in old.iter().filter(|(_, endpoint)| endpoint.workload != 0) {
+            if !new.contains_key(group) {
+                let key = self.endpoint_key(source, endpoint)?;
+                if let Some(stored) = self.object(&key)? {
+                    self.drop_unclaimed(&key, &stored)?;
+                }
+            }
+        }
+        if let (Some(b), Some(n)) = (before, now)
+            && b.order != n.order
+            && let Some(service) = n.service
+        {
+            self.dirty_contested(id, service)?;
+        }
+        self.rejoin_if_many()
+    }
+
+    /// A slice's version has moved, and with it the rank of its claims that compete with others.
+    fn dirty_contested(&mut self, slice: SliceId, service: ServiceId) -> Result<(), Error> {
+        let prefix = key::id(slice);
+        let end = key::prefix_end(&prefix);
+        for entry in self.tables.contested.range(prefix.as_slice()..end.as_slice())? {
+            let entry = entry?.0;
+            let mut reader = key::KeyReader(&entry.value()[4..]);
+            let (Some(workload), Some(ip)) = (reader.u32(), reader.ip()) else { continue };
+            let group = if workload == 0 { Group::Bare(ip) } else { Group::Workload(workload) };
+            self.dirty.add(service, group, Some(RowKey { ip, slice, workload }));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn rejoin_if_many(&mut self) -> Result<(), Error> {
+        if self.dirty.0.len() >= DIRTY_GROUPS_MAX { self.rejoin() } else { Ok(()) }
+    }
+
+    /// Computes all dirty groups anew.
+    pub(crate) fn rejoin(&mut self) -> Result<(), Error> {
+        for ((service, group), mut keys) in std::mem::take(&mut self.dirty.0) {
+            let parts = self.parts(service, group, &mut keys)?;
+            let mut old = Rows::new();
+            for key in keys {
+                if let Some(bytes) = self.tables.endpoints.get(key.write(service).as_slice())? {
+                    old.insert(key, record::decode(bytes.value())?);
+                }
+            }
+            let new = ranked(parts, matches!(group, Group::Workload(_)));
+            if old != new {
+                self.replace_rows(service, &old, &new)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The claims of a group that a client may see. `keys` gets every row that the group may have now.
+    fn parts(
+        &mut self,
+        service: ServiceId,
+        group: Group,
+        keys: &mut BTreeSet<RowKey>,
+    ) -> Result<Vec<Part>, Error> {
+        let mut slices: BTreeSet<SliceId> = keys.iter().map(|key| key.slice).collect();
+        let prefix = match group {
+            Group::Workload(id) => key::KeyBuf::new().u32(id).u32(service).done(),
+            Group::Bare(ip) => key::row_ip(service, ip),
+        };
+        let end = key::prefix_end(&prefix);
+        match group {
+            Group::Workload(_) => {
+                for entry in self.tables.claims.range(prefix.as_slice()..end.as_slice())? {
+                    let entry = entry?.0;
+                    slices.extend(key::KeyReader(&entry.value()[8..]).u32());
+                }
+            }
+            Group::Bare(_) => {
+                for entry in self.tables.endpoints.range(prefix.as_slice()..end.as_slice())? {
+                    let key = crate::undo::row_key(entry?.0.value())?;
+                    if key.workload == 0 {
+                        slices.insert(key.slice);
+                    }
+                }
+            }
+        }
+        let mut parts = Vec::new();
+        for id in slices {
+            let Some(slice) = self.slice(id)? else { continue };
+            if slice.service != Some(service) {
+                continue;
+            }
+            let endpoints = slice.endpoints.iter();
+            for endpoint in endpoints.filter(|endpoint| self::group(endpoint) == group) {
+                let key = row_key(id, endpoint);
+                keys.insert(key);
+                if let Some(row) = self.row(&slice, endpoint)? {
+                    parts.push(Part { slice: slice.clone(), key, row });
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    /// The row of an endpoint: `None` if it isn't ready, or what it stands for isn't there.
+    fn row(
+        &self,
+        slice: &v1::Slice,
+        endpoint: &v1::SliceEndpoint,
+    ) -> Result<Option<v1::Row>, Error> {
+        if !endpoint.ready {
+            return Ok(None);
+        }
+        let mut row = v1::Row {
+            class: convert::class_number(endpoint.target, slice.v6),
+            name: endpoint.name.clone(),
+            metadata: 0,
+            node: None,
+            slice: slice.meta,
+            hostname: endpoint.hostname.clone(),
+            zone: endpoint.zone.clone(),
+            hints: endpoint.hints.clone(),
+            rank: 0,
+            peers: Vec::new(),
+        };
+        if endpoint.workload != 0 {
+            let source = self.slice_source(slice)?;
+            let object = self.object(&self.endpoint_key(source, endpoint)?)?;
+            let Some(v1::Body::Workload(workload)) = object.and_then(|object| object.body) else {
+                return Ok(None);
+            };
+            row.metadata = workload.metadata;
+            row.node = workload.node;
+        }
+        Ok(Some(row))
+    }
+
+    fn slice_source(&self, slice: &v1::Slice) -> Result<Source, Error> {
+        let damaged =
+            || Error::Damaged { what: "slice", reason: "its key is too short".to_owned() };
+        let [high, low, ..] = slice.object.as_slice() else { return Err(damaged()) };
+        let cluster = model::ClusterId(u16::from_be_bytes([*high, *low]));
+        Ok(Source { cluster, kind: model::Kind::EndpointSlice })
+    }
+
+    fn replace_rows(&mut self, service: ServiceId, old: &Rows, new: &Rows) -> Result<(), Error> {
+        for key in old.keys().chain(new.keys()) {
+            if old.get(key) != new.get(key) {
+                self.undo_address(service, key.ip)?;
+            }
+        }
+        for (key, row) in old.iter().filter(|(key, row)| new.get(key) != Some(row)) {
+            self.remove_row(service, *key, row)?;
+        }
+        for (key, row) in new.iter().filter(|(key, row)| old.get(key) != Some(row)) {
+            self.insert_row(service, *key, row)?;
+        }
+        for key in contested(old) {
+            self.tables.contested.remove(key::contested(key).as_slice())?;
+        }
+        for key in contested(new) {
+            self.tables.contested.insert(key::contested(key).as_slice(), [].as_slice())?;
+        }
+        let (before, now) = (signature(old), signature(new));
+        if before != now {
+            self.count_signature(service, &before, -1)?;
+            self.count_signature(service, &now, 1)?;
+        }
+        self.touch(service)
+    }
+
+    fn remove_row(&mut self, service: ServiceId, key: RowKey, row: &v1::Row) -> Result<(), Error> {
+        self.tables.endpoints.remove(key.write(service).as_slice())?;
+        self.meta.endpoints = self.meta.endpoints.saturating_sub(1);
+        if let Some(hostname) = &row.hostname {
+            let index = key::hostname(service, hostname, key);
+            self.tables.hostnames.remove(index.as_slice())?;
+        }
+        Ok(())
+    }
+
+    fn insert_row(&mut self, service: ServiceId, key: RowKey, row: &v1::Row) -> Result<(), Error> {
+        let bytes = record::encode(row)?;
+        self.tables.endpoints.insert(key.write(service).as_slice(), bytes.as_slice())?;
+        self.meta.endpoints += 1;
+        if let Some(hostname) = &row.hostname {
+            let index = key::hostname(service, hostname, key);
+            self.tables.hostnames.insert(index.as_slice(), [].as_slice())?;
+        }
+        Ok(())
+    }
+
+    fn count_signature(
+        &mut self,
+        service: ServiceId,
+        signature: &v1::Signature,
+        by: i64,
+    ) -> Result<(), Error> {
+        if signature.is_empty() {
+            return Ok(());
+        }
+        let bytes = record::encode(signature)?;
+        let key = key::context(service, &bytes);
+        let before = match self.tables.contexts.get(key.as_slice())? {
+            Some(count) => key::KeyReader(count.value()).u64().unwrap_or(0),
+            None => 0,
+        };
+        self.undo_signature(service, &bytes, before)?;
+        match before.saturating_add_signed(by) {
+            0 => {
+                self.tables.contexts.remove(key.as_slice())?;
+            }
+            now => {
+                self.tables.contexts.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn touch(&mut self, service: ServiceId) -> Result<(), Error> {
+        let key = self.service_key(service)?;
+        self.touched.insert(WakeKey::object(&key));
+        Ok(())
+    }
+
+    /// The object key of a Service that slices name.
+    pub(crate) fn service_key(&self, service: ServiceId) -> Result<Vec<u8>, Error> {
+        let found = self.tables.service_keys.get(key::id(service).as_slice())?;
+        let missing =
+            || Error::Damaged { what: "service", reason: format!("{service} has no key") };
+        Ok(found.ok_or_else(missing)?.value().to_vec())
+    }
+}
+
+/// The rows of competing claims: higher version of the slice first, then lower name.
+fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
+    parts.sort_by(|a, b| {
+        let by_version = b.slice.order.cmp(&a.slice.order);
+        by_version.then_with(|| a.slice.object.cmp(&b.slice.object)).then(a.key.cmp(&b.key))
+    });
+    let peer = |part: &Part| v1::Peer {
+        ip: part.key.ip.into(),
+        class: part.row.class,
+        slice: part.row.slice,
+        hostname: part.row.hostname.clone(),
+        hints: part.row.hints.clone(),
+    };
+    let peers: Vec<_> =
+        if with_peers && parts.len() > 1 { parts.iter().map(peer).collect() } else { Vec::new() };
+    let rank = |index: usize| u16::try_from(index).unwrap_or(u16::MAX);
+    let row = |(index, part): (usize, Part)| {
+        (part.key, v1::Row { rank: rank(index), peers: peers.clone(), ..part.row })
+    };
+    parts.into_iter().enumerate().map(row).collect()
+}
+
+/// The rows of a group that compete: their rank depends on the versions of their slices.
+fn contested(rows: &Rows) -> Vec<RowKey> {
+    let rivals = |class: u8| rows.values().filter(|row| row.class == class).count() > 1;
+    rows.iter().filter(|(_, row)| rivals(row.class)).map(|(key, _)| *key).collect()
+}
+
+/// What a group's claims amount to, in order of rank.
+fn signature(rows: &Rows) -> v1::Signature {
+    let mut rows: Vec<_> = rows.values().collect();
+    rows.sort_by_key(|row| row.rank);
+    rows.into_iter().map(|row| (row.class, row.slice, row.hints.clone())).collect()
+}

@@ -1,0 +1,330 @@
+//! Keys: bytes that sort as their values do. Each has a writer, and a reader where something is read back.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use model::{ClusterId, Kind, ObjectName, Revision, Source};
+
+/// A Service's number.
+pub(crate) type ServiceId = u32;
+/// An EndpointSlice's number.
+pub(crate) type SliceId = u32;
+/// A Pod's or ExternalWorkload's number; 0 stands for a bare address.
+pub(crate) type WorkloadId = u32;
+
+/// Builds a key part by part.
+#[derive(Default)]
+pub(crate) struct KeyBuf(Vec<u8>);
+
+impl KeyBuf {
+    pub(crate) fn new() -> KeyBuf {
+        KeyBuf(Vec::with_capacity(32))
+    }
+
+    pub(crate) fn u8(mut self, n: u8) -> KeyBuf {
+        self.0.push(n);
+        self
+    }
+
+    pub(crate) fn u16(mut self, n: u16) -> KeyBuf {
+        self.0.extend(n.to_be_bytes());
+        self
+    }
+
+    pub(crate) fn u32(mut self, n: u32) -> KeyBuf {
+        self.0.extend(n.to_be_bytes());
+        self
+    }
+
+    pub(crate) fn u64(mut self, n: u64) -> KeyBuf {
+        self.0.extend(n.to_be_bytes());
+        self
+    }
+
+    /// A string that something follows: ended by NUL, which no name contains.
+    pub(crate) fn text(mut self, text: &str) -> KeyBuf {
+        self.0.extend(text.as_bytes());
+        self.0.push(0);
+        self
+    }
+
+    pub(crate) fn bytes(mut self, bytes: &[u8]) -> KeyBuf {
+        self.0.extend(bytes);
+        self
+    }
+
+    /// IPv4 before IPv6, each in numeric order; an IPv4-mapped IPv6 address stays IPv6.
+    pub(crate) fn ip(mut self, ip: IpAddr) -> KeyBuf {
+        match ip {
+            IpAddr::V4(ip) => {
+                self.0.push(4);
+                self.0.extend(ip.octets());
+            }
+            IpAddr::V6(ip) => {
+                self.0.push(6);
+                self.0.extend(ip.octets());
+            }
+        }
+        self
+    }
+
+    pub(crate) fn done(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Reads a key part by part. `None` where the key is too short: the file is damaged.
+pub(crate) struct KeyReader<'k>(pub(crate) &'k [u8]);
+
+impl KeyReader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_be_bytes)
+    }
+
+    pub(crate) fn ip(&mut self) -> Option<IpAddr> {
+        match self.u8()? {
+            4 => self.take::<4>().map(|octets| IpAddr::V4(Ipv4Addr::from(octets))),
+            6 => self.take::<16>().map(|octets| IpAddr::V6(Ipv6Addr::from(octets))),
+            _ => None,
+        }
+    }
+}
+
+/// The end of the range of all keys that start with `prefix`.
+pub(crate) fn prefix_end(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return end;
+        }
+    }
+    // Only the empty prefix and 0xff… get here; no key of ours is as long.
+    vec![u8::MAX; 64]
+}
+
+/// checkpoints: cluster, kind. Also the prefix of the source's objects.
+pub(crate) fn source(source: Source) -> Vec<u8> {
+    KeyBuf::new().u16(source.cluster.0).u8(source.kind as u8).done()
+}
+
+/// objects: cluster, kind, namespace, name.
+pub(crate) fn object(source: Source, name: &ObjectName) -> Vec<u8> {
+    let prefix = KeyBuf::new().u16(source.cluster.0).u8(source.kind as u8);
+    prefix.text(name.namespace()).bytes(name.name().as_bytes()).done()
+}
+
+/// objects: the prefix of one namespace.
+pub(crate) fn object_namespace(cluster: ClusterId, kind: Kind, namespace: &str) -> Vec<u8> {
+    KeyBuf::new().u16(cluster.0).u8(kind as u8).text(namespace).done()
+}
+
+/// The name within a key of objects.
+pub(crate) fn object_name(key: &[u8]) -> Option<ObjectName> {
+    let text = std::str::from_utf8(key.get(3..)?).ok()?;
+    let (namespace, name) = text.split_once('\0')?;
+    ObjectName::new(namespace, name).ok()
+}
+
+/// A key of endpoints, within its service. Ordered by address, so all claims on one are neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RowKey {
+    pub(crate) ip: IpAddr,
+    pub(crate) slice: SliceId,
+    pub(crate) workload: WorkloadId,
+}
+
+impl RowKey {
+    pub(crate) fn write(self, service: ServiceId) -> Vec<u8> {
+        KeyBuf::new().u32(service).ip(self.ip).u32(self.slice).u32(self.workload).done()
+    }
+
+    pub(crate) fn read(key: &[u8]) -> Option<RowKey> {
+        let mut reader = KeyReader(key.get(4..)?);
+        Some(RowKey { ip: reader.ip()?, slice: reader.u32()?, workload: reader.u32()? })
+    }
+}
+
+/// endpoints: the prefix of one address.
+pub(crate) fn row_ip(service: ServiceId, ip: IpAddr) -> Vec<u8> {
+    KeyBuf::new().u32(service).ip(ip).done()
+}
+
+/// A key that is only a number: slices, interned, the prefix of a service's rows.
+pub(crate) fn id(id: u32) -> Vec<u8> {
+    KeyBuf::new().u32(id).done()
+}
+
+/// claims: workload, service, slice.
+pub(crate) fn claim(workload: WorkloadId, service: ServiceId, slice: SliceId) -> Vec<u8> {
+    KeyBuf::new().u32(workload).u32(service).u32(slice).done()
+}
+
+/// contested: slice, workload, ip.
+pub(crate) fn contested(row: RowKey) -> Vec<u8> {
+    KeyBuf::new().u32(row.slice).u32(row.workload).ip(row.ip).done()
+}
+
+/// hostnames: service, hostname, then the row.
+pub(crate) fn hostname(service: ServiceId, hostname: &str, row: RowKey) -> Vec<u8> {
+    let prefix = KeyBuf::new().u32(service).text(hostname);
+    prefix.ip(row.ip).u32(row.slice).u32(row.workload).done()
+}
+
+/// hostnames: the prefix of one hostname.
+pub(crate) fn hostname_prefix(service: ServiceId, hostname: &str) -> Vec<u8> {
+    KeyBuf::new().u32(service).text(hostname).done()
+}
+
+/// contexts: service, signature.
+pub(crate) fn context(service: ServiceId, signature: &[u8]) -> Vec<u8> {
+    KeyBuf::new().u32(service).bytes(signature).done()
+}
+
+/// What an undo entry speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Undone {
+    /// The Service object.
+    Object,
+    /// The count of a signature.
+    Signature(Vec<u8>),
+    /// The rows of an address.
+    Address(IpAddr),
+}
+
+/// undo: service, revision, what.
+pub(crate) fn undo(service: ServiceId, revision: Revision, what: &Undone) -> Vec<u8> {
+    let prefix = KeyBuf::new().u32(service).u64(revision.0);
+    match what {
+        Undone::Object => prefix.u8(0),
+        Undone::Signature(signature) => prefix.u8(1).bytes(signature),
+        Undone::Address(ip) => prefix.u8(2).ip(*ip),
+    }
+    .done()
+}
+
+/// undo: where the entries of a service after a revision begin.
+pub(crate) fn undo_after(service: ServiceId, revision: Revision) -> Vec<u8> {
+    KeyBuf::new().u32(service).u64(revision.0 + 1).done()
+}
+
+/// What a key of undo speaks of.
+pub(crate) fn undone(key: &[u8]) -> Option<Undone> {
+    let mut reader = KeyReader(key.get(12..)?);
+    match reader.u8()? {
+        0 => Some(Undone::Object),
+        1 => Some(Undone::Signature(reader.0.to_vec())),
+        2 => reader.ip().map(Undone::Address),
+        _ => None,
+    }
+}
+
+/// revisions, and the prefix of freed and vacant: a revision.
+pub(crate) fn revision(revision: Revision) -> Vec<u8> {
+    KeyBuf::new().u64(revision.0).done()
+}
+
+/// freed: revision, interned id.
+pub(crate) fn freed(revision: Revision, id: u32) -> Vec<u8> {
+    KeyBuf::new().u64(revision.0).u32(id).done()
+}
+
+/// vacant: revision, object key.
+pub(crate) fn vacant(revision: Revision, object: &[u8]) -> Vec<u8> {
+    KeyBuf::new().u64(revision.0).bytes(object).done()
+}
+
+/// interned_ids: hash, id.
+pub(crate) fn interned_id(hash: u64, id: u32) -> Vec<u8> {
+    KeyBuf::new().u64(hash).u32(id).done()
+}
+
+/// templates: the prefix of a namespace.
+pub(crate) fn template_namespace(cluster: ClusterId, namespace: &str) -> Vec<u8> {
+    KeyBuf::new().u16(cluster.0).text(namespace).done()
+}
+
+/// templates: the prefix of an owner.
+pub(crate) fn template_owner(
+    cluster: ClusterId,
+    namespace: &str,
+    kind: &str,
+    name: &str,
+) -> Vec<u8> {
+    KeyBuf::new().u16(cluster.0).text(namespace).text(kind).text(name).done()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn addresses() -> impl Strategy<Value = IpAddr> {
+        prop_oneof![
+            any::<u32>().prop_map(|n| IpAddr::V4(n.into())),
+            any::<u128>().prop_map(|n| IpAddr::V6(n.into())),
+        ]
+    }
+
+    fn rows() -> impl Strategy<Value = RowKey> {
+        (addresses(), any::<u32>(), any::<u32>()).prop_map(|(ip, slice, workload)| RowKey {
+            ip,
+            slice,
+            workload,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn row_keys_round_trip_and_sort_as_their_values(a in rows(), b in rows(), id in any::<u32>()) {
+            prop_assert_eq!(RowKey::read(&a.write(id)), Some(a));
+            prop_assert_eq!(a.write(id).cmp(&b.write(id)), a.cmp(&b));
+        }
+
+        #[test]
+        fn an_address_has_just_its_rows(row in rows(), ip in addresses(), id in any::<u32>()) {
+            let prefix = row_ip(id, ip);
+            let key = row.write(id);
+            let inside = prefix <= key && key < prefix_end(&prefix);
+            prop_assert_eq!(inside, row.ip == ip);
+        }
+
+        #[test]
+        fn undo_keys_round_trip_and_sort_by_revision_first(
+            ip in addresses(),
+            signature in proptest::collection::vec(any::<u8>(), 0..20),
+            (older, newer) in (0..u64::MAX / 2, 0..u64::MAX / 2),
+            id in any::<u32>(),
+        ) {
+            for what in [Undone::Object, Undone::Signature(signature), Undone::Address(ip)] {
+                let key = undo(id, Revision(older), &what);
+                prop_assert_eq!(undone(&key), Some(what));
+                prop_assert_eq!(key >= undo_after(id, Revision(newer)), older > newer);
+            }
+        }
+
+        #[test]
+        fn an_object_key_gives_back_its_name(namespace in "[a-z0-9.-]{0,20}", name in "[a-z0-9.-]{0,20}") {
+            let source = Source { cluster: ClusterId(7), kind: Kind::Pod };
+            let name = ObjectName::new(namespace, name).expect("it is short and has no NUL");
+            let key = object(source, &name);
+            prop_assert_eq!(object_name(&key), Some(name.clone()));
+            let prefix = object_namespace(ClusterId(7), Kind::Pod, name.namespace());
+            prop_assert!(prefix <= key && key < prefix_end(&prefix));
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The engine: what is known of the clusters, on disk, at one revision after the other.
+//!
+//! [`open`] gives the only [`Writer`] and a [`Reader`] that can be cloned. A reader takes [`Snapshot`]s; a
+//! snapshot sees one revision, and through the undo log the ones before it.
+//!
+//! *Invariant:* redb and bincode are named in this crate only. It has no tokio, spawns nothing, and never
+//! asks what time it is.
+
+mod disk;
+mod error;
+mod key;
+mod record;
+mod schema;
+mod stats;
+mod wake;
+
+mod apply;
+mod intern;
+mod join;
+mod listing;
+mod template;
+mod trim;
+mod undo;
+mod write;
+
+mod read;
+mod service;
+
+pub use disk::{Birth, Config, open};
+pub use error::Error;
+pub use read::{Reader, Snapshot};
+pub use service::{Scope, ServiceRows};
+pub use stats::{Stats, TableStats};
+pub use wake::WakeKey;
+pub use write::{Commit, Writer};
+
+#[cfg(test)]
+mod tests;

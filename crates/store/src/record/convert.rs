@@ -1,0 +1,272 @@
+//! Between records and the model. The model may change its shape; records may not.
+
+use std::net::IpAddr;
+
+use model::{
+    Class, ContainerPort, Discovery, MeshTls, Metadata, Operator, OwnerRef, Phase, PortSet,
+    ProxyPorts, Requirement, Selector, Server, ServerPort, Service, ServicePort, SliceMeta,
+    SlicePort, Template, WorkloadKind,
+};
+
+use super::v1;
+
+impl From<IpAddr> for v1::Ip {
+    fn from(ip: IpAddr) -> v1::Ip {
+        match ip {
+            IpAddr::V4(ip) => v1::Ip::V4(ip.octets()),
+            IpAddr::V6(ip) => v1::Ip::V6(ip.octets()),
+        }
+    }
+}
+
+impl From<v1::Ip> for IpAddr {
+    fn from(ip: v1::Ip) -> IpAddr {
+        match ip {
+            v1::Ip::V4(octets) => octets.into(),
+            v1::Ip::V6(octets) => octets.into(),
+        }
+    }
+}
+
+fn ports(set: &PortSet) -> v1::Ports {
+    set.ranges().to_vec()
+}
+
+fn owner(owner: &OwnerRef) -> v1::Owner {
+    v1::Owner { kind: owner.kind.clone(), name: owner.name.clone() }
+}
+
+impl From<v1::Owner> for OwnerRef {
+    fn from(owner: v1::Owner) -> OwnerRef {
+        OwnerRef { kind: owner.kind, name: owner.name }
+    }
+}
+
+/// The record of an owner that is perhaps there.
+pub(crate) fn owned(found: Option<&OwnerRef>) -> v1::Body {
+    v1::Body::Owned { owner: found.map(owner) }
+}
+
+impl From<&Service> for v1::Service {
+    fn from(service: &Service) -> v1::Service {
+        let port = |port: &ServicePort| v1::ServicePort {
+            name: port.name.clone(),
+            port: port.port,
+            tcp: port.tcp,
+        };
+        let Discovery { cluster, service: name, members, local_member } = service.discovery.clone();
+        v1::Service {
+            ports: service.ports.iter().map(port).collect(),
+            external_name: service.external_name,
+            local_traffic: service.local_traffic,
+            cluster_ips: service.cluster_ips.iter().map(|ip| (*ip).into()).collect(),
+            opaque: service.opaque.as_ref().map(ports),
+            discovery: [cluster, name, members, local_member],
+        }
+    }
+}
+
+impl From<v1::Service> for Service {
+    fn from(record: v1::Service) -> Service {
+        let [cluster, service, members, local_member] = record.discovery;
+        let port =
+            |port: v1::ServicePort| ServicePort { name: port.name, port: port.port, tcp: port.tcp };
+        Service {
+            ports: record.ports.into_iter().map(port).collect(),
+            external_name: record.external_name,
+            local_traffic: record.local_traffic,
+            cluster_ips: record.cluster_ips.into_iter().map(IpAddr::from).collect(),
+            opaque: record.opaque.map(PortSet::from_ranges),
+            discovery: Discovery { cluster, service, members, local_member },
+        }
+    }
+}
+
+const OPERATORS: [Operator; 4] =
+    [Operator::In, Operator::NotIn, Operator::Exists, Operator::DoesNotExist];
+
+fn selector(selector: &Selector) -> v1::Selector {
+    let requirement = |requirement: &Requirement| {
+        let operator = OPERATORS.iter().position(|known| *known == requirement.operator);
+        (requirement.key.clone(), operator.unwrap_or(0) as u8, requirement.values.clone())
+    };
+    selector.requirements.iter().map(requirement).collect()
+}
+
+fn unselector(record: v1::Selector) -> Selector {
+    let requirement = |(key, operator, values)| {
+        let operator = OPERATORS[usize::from(operator) % OPERATORS.len()];
+        Requirement { key, operator, values }
+    };
+    Selector { requirements: record.into_iter().map(requirement).collect() }
+}
+
+impl From<&Server> for v1::Server {
+    fn from(server: &Server) -> v1::Server {
+        v1::Server {
+            opaque: server.opaque,
+            pods: server.pods.as_ref().map(selector),
+            workloads: server.workloads.as_ref().map(selector),
+            port: match &server.port {
+                ServerPort::Number(number) => v1::ServerPort::Number(*number),
+                ServerPort::Name(name) => v1::ServerPort::Name(name.clone()),
+            },
+        }
+    }
+}
+
+impl From<v1::Server> for Server {
+    fn from(record: v1::Server) -> Server {
+        Server {
+            opaque: record.opaque,
+            pods: record.pods.map(unselector),
+            workloads: record.workloads.map(unselector),
+            port: match record.port {
+                v1::ServerPort::Number(number) => ServerPort::Number(number),
+                v1::ServerPort::Name(name) => ServerPort::Name(name),
+            },
+        }
+    }
+}
+
+/// The record of a phase.
+pub(crate) fn phase(phase: Phase) -> u8 {
+    match phase {
+        Phase::Pending => 0,
+        Phase::Running => 1,
+        Phase::Finished => 2,
+    }
+}
+
+fn proxy(ports: &ProxyPorts) -> [Option<u16>; 3] {
+    [ports.inbound, ports.admin, ports.control]
+}
+
+fn unproxy([inbound, admin, control]: [Option<u16>; 3]) -> ProxyPorts {
+    ProxyPorts { inbound, admin, control }
+}
+
+fn tls(tls: &MeshTls) -> (String, String) {
+    (tls.identity.clone(), tls.server_name.clone())
+}
+
+fn untls((identity, server_name): (String, String)) -> MeshTls {
+    MeshTls { identity, server_name }
+}
+
+fn kind(external: bool) -> WorkloadKind {
+    if external { WorkloadKind::External } else { WorkloadKind::Pod }
+}
+
+impl From<&Template> for v1::Template {
+    fn from(template: &Template) -> v1::Template {
+        let port = |port: &ContainerPort| (port.name.clone(), port.port, port.host_port);
+        v1::Template {
+            external: template.kind == WorkloadKind::External,
+            namespace: template.namespace.clone(),
+            labels: template.labels.clone().into_iter().collect(),
+            owner: template.owner.as_ref().map(owner),
+            service_account: template.service_account.clone(),
+            ports: template.ports.iter().map(port).collect(),
+            opaque: template.opaque.as_ref().map(ports),
+            skip_inbound: ports(&template.skip_inbound),
+            proxy: template.proxy.as_ref().map(proxy),
+            mesh_tls: template.mesh_tls.as_ref().map(tls),
+        }
+    }
+}
+
+impl From<v1::Template> for Template {
+    fn from(record: v1::Template) -> Template {
+        let port = |(name, port, host_port)| ContainerPort { name, port, host_port };
+        Template {
+            kind: kind(record.external),
+            namespace: record.namespace,
+            labels: record.labels.into_iter().collect(),
+            owner: record.owner.map(OwnerRef::from),
+            service_account: record.service_account,
+            ports: record.ports.into_iter().map(port).collect(),
+            opaque: record.opaque.map(PortSet::from_ranges),
+            skip_inbound: PortSet::from_ranges(record.skip_inbound),
+            proxy: record.proxy.map(unproxy),
+            mesh_tls: record.mesh_tls.map(untls),
+        }
+    }
+}
+
+impl From<&Metadata> for v1::Metadata {
+    fn from(metadata: &Metadata) -> v1::Metadata {
+        v1::Metadata {
+            external: metadata.kind == WorkloadKind::External,
+            namespace: metadata.namespace.clone(),
+            control_plane_ns: metadata.control_plane_ns.clone(),
+            owner: metadata.owner.as_ref().map(owner),
+            service_account: metadata.service_account.clone(),
+            pod_template_hash: metadata.pod_template_hash.clone(),
+            opaque: metadata.opaque.as_ref().map(ports),
+            opaque_by_server: ports(&metadata.opaque_by_server),
+            skip_inbound: ports(&metadata.skip_inbound),
+            proxy: metadata.proxy.as_ref().map(proxy),
+            mesh_tls: metadata.mesh_tls.as_ref().map(tls),
+        }
+    }
+}
+
+impl From<v1::Metadata> for Metadata {
+    fn from(record: v1::Metadata) -> Metadata {
+        Metadata {
+            kind: kind(record.external),
+            namespace: record.namespace,
+            control_plane_ns: record.control_plane_ns,
+            owner: record.owner.map(OwnerRef::from),
+            service_account: record.service_account,
+            pod_template_hash: record.pod_template_hash,
+            opaque: record.opaque.map(PortSet::from_ranges),
+            opaque_by_server: PortSet::from_ranges(record.opaque_by_server),
+            skip_inbound: PortSet::from_ranges(record.skip_inbound),
+            proxy: record.proxy.map(unproxy),
+            mesh_tls: record.mesh_tls.map(untls),
+        }
+    }
+}
+
+impl From<&SliceMeta> for v1::SliceMeta {
+    fn from(meta: &SliceMeta) -> v1::SliceMeta {
+        let port = |port: &SlicePort| (port.name.clone(), port.port);
+        v1::SliceMeta {
+            ports: meta.ports.as_ref().map(|ports| ports.iter().map(port).collect()),
+            mirror_cluster: meta.mirror_cluster.clone(),
+            remote_service: meta.remote_service.clone(),
+            gateway_identity: meta.gateway_identity.clone(),
+        }
+    }
+}
+
+impl From<v1::SliceMeta> for SliceMeta {
+    fn from(record: v1::SliceMeta) -> SliceMeta {
+        let port = |(name, port)| SlicePort { name, port };
+        SliceMeta {
+            ports: record.ports.map(|ports| ports.into_iter().map(port).collect()),
+            mirror_cluster: record.mirror_cluster,
+            remote_service: record.remote_service,
+            gateway_identity: record.gateway_identity,
+        }
+    }
+}
+
+const CLASSES: [Class; 5] =
+    [Class::Bare, Class::PodV4, Class::PodV6, Class::ExternalV4, Class::ExternalV6];
+
+/// The class of a record's number.
+pub(crate) fn class(number: u8) -> Class {
+    CLASSES[usize::from(number) % CLASSES.len()]
+}
+
+/// The number of a target (0 bare, 1 pod, 2 external workload) in a family.
+pub(crate) fn class_number(target: u8, v6: bool) -> u8 {
+    match target {
+        0 => 0,
+        1 => 1 + u8::from(v6),
+        _ => 3 + u8::from(v6),
+    }
+}

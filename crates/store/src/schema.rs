@@ -1,0 +1,75 @@
+//! Every table on one page. Numbers in names are versions: a name once used is never used for anything else.
+//!
+//! Integers in keys are big-endian, so that bytes sort as values do; the layouts are in [`crate::key`].
+//! Values are records of [`crate::record`], behind a version byte, unless it says otherwise.
+
+use redb::{ReadOnlyTable, ReadTransaction, Table, TableDefinition, WriteTransaction};
+
+/// The number of this file format. A file of a higher one is refused, one of a lower one is rebuilt.
+pub(crate) const FORMAT: u32 = 1;
+
+type Bytes = &'static [u8];
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $field:ident = $name:literal;)*) => {
+        /// All tables, open for writing in one transaction.
+        pub(crate) struct Tables<'txn> { $($(#[$doc])* pub(crate) $field: Table<'txn, Bytes, Bytes>,)* }
+
+        /// All tables, open for reading at one revision.
+        pub(crate) struct ReadTables { $($(#[$doc])* pub(crate) $field: ReadOnlyTable<Bytes, Bytes>,)* }
+
+        impl<'txn> Tables<'txn> {
+            pub(crate) fn open(txn: &'txn WriteTransaction) -> Result<Tables<'txn>, redb::TableError> {
+                Ok(Tables { $($field: txn.open_table(TableDefinition::new($name))?,)* })
+            }
+        }
+
+        impl ReadTables {
+            pub(crate) fn open(txn: &ReadTransaction) -> Result<ReadTables, redb::TableError> {
+                Ok(ReadTables { $($field: txn.open_table(TableDefinition::<Bytes, Bytes>::new($name))?,)* })
+            }
+
+            /// Rows and bytes of each table.
+            pub(crate) fn sizes(&self) -> Result<Vec<crate::TableStats>, redb::StorageError> {
+                Ok(vec![$(crate::stats::table_stats($name, &self.$field)?,)*])
+            }
+        }
+    };
+}
+
+tables! {
+    /// name → what is true of the whole file: format, revision, counters (`record::Meta`).
+    meta = "meta.1";
+    /// cluster, kind → where the source's watch goes on. Written with the data that it speaks of.
+    checkpoints = "checkpoints.1";
+    /// cluster, kind, namespace, name → the object, or a stub if others only name it.
+    objects = "objects.1";
+    /// service → its key in `objects`.
+    service_keys = "service_keys.1";
+    /// slice → the EndpointSlice's endpoints: what it says, whether or not anything stands behind it.
+    slices = "slices.1";
+    /// workload, service, slice → nothing: the slice has an endpoint for the workload.
+    claims = "claims.1";
+    /// slice, workload, ip → nothing: the claim competes with another one, so the slice's version matters.
+    contested = "contested.1";
+    /// service, ip, slice, workload → the row that a client may see, already joined.
+    endpoints = "endpoints.1";
+    /// service, hostname, ip, slice, workload → nothing.
+    hostnames = "hostnames.1";
+    /// service, signature → how many targets have it (8 bytes).
+    contexts = "contexts.1";
+    /// service, revision, what → what was there before that revision.
+    undo = "undo.1";
+    /// revision → the services that it touched, and how many undo entries it made.
+    revisions = "revisions.1";
+    /// id → what many records share, counted.
+    interned = "interned.1";
+    /// hash, id → nothing.
+    interned_ids = "interned_ids.1";
+    /// revision, id → nothing: interned, but with no record that refers to it since that revision.
+    freed = "freed.1";
+    /// revision, object key → nothing: a Service that neither exists nor is named by a slice, since then.
+    vacant = "vacant.1";
+    /// cluster, namespace, owner kind, owner name, template → the metadata that it joins to (4 bytes).
+    templates = "templates.1";
+}

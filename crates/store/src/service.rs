@@ -1,0 +1,332 @@
+//! The rows of one Service, as they are and as they were.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use model::limits::DELTA_PASS_ADDRESSES_MAX;
+use model::{Claim, Peer, Revision, Service, Signature, SignatureItem};
+
+use crate::key::{self, ServiceId, Undone};
+use crate::record::{self, convert, v1};
+use crate::undo::{row_key, rows_on};
+use crate::{Error, Snapshot};
+
+/// The rows of one Service.
+pub struct ServiceRows<'s> {
+    snapshot: &'s Snapshot,
+    /// `None`: nobody has ever heard of the Service, or not since the undo log begins.
+    id: Option<ServiceId>,
+    now: Option<v1::Service>,
+}
+
+/// Which addresses [`ServiceRows::compare`] looks at.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope<'a> {
+    /// Those whose claims have changed since.
+    Changed,
+    /// All that have claims, now or then.
+    All,
+    /// Those that have a claim of this hostname, now or then. Claims of others may be on them as well.
+    Hostname(&'a str),
+}
+
+/// Addresses that have changed, with the record of their claims before.
+type Changed = BTreeMap<IpAddr, Vec<u8>>;
+
+/// Is given what an undo entry speaks of, and its value.
+type VisitUndone<'v> = &'v mut dyn FnMut(&Undone, &[u8]) -> Result<(), Error>;
+
+/// Is given an address, the claims on it before, and the claims on it now.
+type Visit<'v, E> = &'v mut dyn FnMut(IpAddr, &[Claim], &[Claim]) -> Result<(), E>;
+
+impl<'s> ServiceRows<'s> {
+    pub(crate) fn new(snapshot: &'s Snapshot, object: Option<v1::Object>) -> ServiceRows<'s> {
+        let id = object.as_ref().map(|object| object.id);
+        let now = match object.and_then(|object| object.body) {
+            Some(v1::Body::Service(service)) => Some(service),
+            _ => None,
+        };
+        ServiceRows { snapshot, id, now }
+    }
+
+    /// The Service object at a revision; `None` if there was none.
+    pub fn object(&self, at: Revision) -> Result<Option<Service>, Error> {
+        let mut found = None;
+        self.undone(at, &mut |what, bytes| {
+            if found.is_none() && *what == Undone::Object {
+                found = Some(record::decode::<Option<v1::Service>>(bytes)?);
+            }
+            Ok(())
+        })?;
+        Ok(found.unwrap_or_else(|| self.now.clone()).map(Service::from))
+    }
+
+    /// Each signature that targets of the Service had at a revision, and how many had it.
+    pub fn signatures(&self, at: Revision) -> Result<Vec<(Signature, u64)>, Error> {
+        let Some(id) = self.id else { return Ok(Vec::new()) };
+        let mut counts = BTreeMap::new();
+        self.undone(at, &mut |what, bytes| {
+            if let Undone::Signature(signature) = what {
+                let count = key::KeyReader(bytes).u64().unwrap_or(0);
+                counts.entry(signature.clone()).or_insert(count);
+            }
+            Ok(())
+        })?;
+        let prefix = key::id(id);
+        let end = key::prefix_end(&prefix);
+        for entry in self.snapshot.tables.contexts.range(prefix.as_slice()..end.as_slice())? {
+            let (key, count) = entry?;
+            let count = key::KeyReader(count.value()).u64().unwrap_or(0);
+            counts.entry(key.value()[4..].to_vec()).or_insert(count);
+        }
+        let there = counts.into_iter().filter(|(_, count)| *count > 0);
+        there.map(|(bytes, count)| Ok((self.signature(&bytes)?, count))).collect()
+    }
+
+    fn signature(&self, bytes: &[u8]) -> Result<Signature, Error> {
+        let items: v1::Signature = record::decode(bytes)?;
+        let item = |(class, slice, hints)| {
+            let slice = self.snapshot.slice_meta(slice)?;
+            Ok(SignatureItem { class: convert::class(class), slice, hints })
+        };
+        Ok(Signature(items.into_iter().map(item).collect::<Result<_, Error>>()?))
+    }
+
+    /// Has anything that an answer depends on changed since?
+    pub fn changed(&self, since: Revision) -> Result<bool, Error> {
+        self.reachable(since)?;
+        let Some(id) = self.id else { return Ok(false) };
+        let (from, end) = (key::undo_after(id, since), key::prefix_end(&key::id(id)));
+        Ok(self.snapshot.tables.undo.range(from.as_slice()..end.as_slice())?.next().is_some())
+    }
+
+    /// Visits addresses in their order, each once, with the claims on it as they were at `since` (`None`:
+    /// before everything) and as they are now. Holds a bounded number of addresses, however many there are.
+    pub fn compare<E: From<Error>>(
+        &self,
+        since: Option<Revision>,
+        scope: Scope<'_>,
+        visit: Visit<'_, E>,
+    ) -> Result<(), E> {
+        if let Some(since) = since {
+            self.reachable(since)?;
+        }
+        let Some(id) = self.id else { return Ok(()) };
+        let mut after = None;
+        loop {
+            let (changed, last) = self.changed_addresses(since, after)?;
+            match scope {
+                Scope::Changed => self.visit_changed(id, &changed, visit)?,
+                Scope::All => self.visit_all(id, &changed, (after, last), since, visit)?,
+                Scope::Hostname(hostname) => {
+                    let with = self.with_hostname(id, hostname, &changed, (after, last))?;
+                    self.visit_some(id, with, &changed, since, visit)?;
+                }
+            }
+            match last {
+                None => return Ok(()),
+                last => after = last,
+            }
+        }
+    }
+
+    fn reachable(&self, since: Revision) -> Result<(), Error> {
+        let oldest = self.snapshot.trimmed();
+        if since < oldest { Err(Error::Trimmed { since, oldest }) } else { Ok(()) }
+    }
+
+    /// Visits the undo entries after a revision, the oldest first.
+    fn undone(&self, after: Revision, visit: VisitUndone<'_>) -> Result<(), Error> {
+        let Some(id) = self.id else { return Ok(()) };
+        if after >= self.snapshot.revision() {
+            return Ok(());
+        }
+        let (from, end) = (key::undo_after(id, after), key::prefix_end(&key::id(id)));
+        for entry in self.snapshot.tables.undo.range(from.as_slice()..end.as_slice())? {
+            let (key, value) = entry?;
+            let damaged =
+                || Error::Damaged { what: "undo key", reason: format!("{:?}", key.value()) };
+            visit(&key::undone(key.value()).ok_or_else(damaged)?, value.value())?;
+        }
+        Ok(())
+    }
+
+    /// The first addresses past `after` that have changed since, with their claims then; and, if there are
+    /// more, the last of them.
+    fn changed_addresses(
+        &self,
+        since: Option<Revision>,
+        after: Option<IpAddr>,
+    ) -> Result<(Changed, Option<IpAddr>), Error> {
+        let mut changed = BTreeMap::new();
+        let mut more = false;
+        let Some(since) = since else { return Ok((changed, None)) };
+        self.undone(since, &mut |what, bytes| {
+            let Undone::Address(ip) = what else { return Ok(()) };
+            if after.is_some_and(|after| *ip <= after) || changed.contains_key(ip) {
+                return Ok(());
+            }
+            // Once some have been left out, only those before the last one that is kept are looked for.
+            if more && changed.last_key_value().is_some_and(|(last, _)| ip > last) {
+                return Ok(());
+            }
+            changed.insert(*ip, bytes.to_vec());
+            if changed.len() > DELTA_PASS_ADDRESSES_MAX {
+                changed.pop_last();
+                more = true;
+            }
+            Ok(())
+        })?;
+        let last = changed.last_key_value().map(|(ip, _)| *ip);
+        Ok((changed, last.filter(|_| more)))
+    }
+
+    fn visit_changed<E: From<Error>>(
+        &self,
+        id: ServiceId,
+        changed: &Changed,
+        visit: Visit<'_, E>,
+    ) -> Result<(), E> {
+        for (ip, before) in changed {
+            let before = self.claims(*ip, record::decode(before)?)?;
+            let now = self.claims(*ip, rows_on(&self.snapshot.tables.endpoints, id, *ip)?)?;
+            visit(*ip, &before, &now)?;
+        }
+        Ok(())
+    }
+
+    /// All addresses past `after` up to `last`.
+    fn visit_all<E: From<Error>>(
+        &self,
+        id: ServiceId,
+        changed: &Changed,
+        (after, last): (Option<IpAddr>, Option<IpAddr>),
+        since: Option<Revision>,
+        visit: Visit<'_, E>,
+    ) -> Result<(), E> {
+        let from = after.map_or_else(|| key::id(id), |ip| key::prefix_end(&key::row_ip(id, ip)));
+        let end = key::prefix_end(&last.map_or_else(|| key::id(id), |ip| key::row_ip(id, ip)));
+        let mut gone = changed.iter().peekable();
+        let mut rows = v1::UndoneRows::new();
+        let mut current: Option<IpAddr> = None;
+        let range = self.snapshot.tables.endpoints.range(from.as_slice()..end.as_slice());
+        for entry in range.map_err(Error::from)? {
+            let (key, value) = entry.map_err(Error::from)?;
+            let key = row_key(key.value())?;
+            if let Some(ip) = current.filter(|ip| *ip != key.ip) {
+                self.visit_address(ip, std::mem::take(&mut rows), &mut gone, since, visit)?;
+            }
+            current = Some(key.ip);
+            rows.push((key.slice, key.workload, record::decode(value.value())?));
+        }
+        if let Some(ip) = current {
+            self.visit_address(ip, rows, &mut gone, since, visit)?;
+        }
+        for (ip, before) in gone {
+            visit(*ip, &self.claims(*ip, record::decode(before)?)?, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Visits an address that has rows now, and before it those that no longer have any.
+    fn visit_address<E: From<Error>>(
+        &self,
+        ip: IpAddr,
+        rows: v1::UndoneRows,
+        changed: &mut std::iter::Peekable<std::collections::btree_map::Iter<'_, IpAddr, Vec<u8>>>,
+        since: Option<Revision>,
+        visit: Visit<'_, E>,
+    ) -> Result<(), E> {
+        while let Some((gone, before)) = changed.next_if(|(gone, _)| **gone < ip) {
+            visit(*gone, &self.claims(*gone, record::decode(before)?)?, &[])?;
+        }
+        let now = self.claims(ip, rows)?;
+        match changed.next_if(|(changed, _)| **changed == ip) {
+            Some((_, before)) => visit(ip, &self.claims(ip, record::decode(before)?)?, &now),
+            None if since.is_none() => visit(ip, &[], &now),
+            None => visit(ip, &now, &now),
+        }
+    }
+
+    /// The addresses past `after` up to `last` with a claim of a hostname, now or then.
+    fn with_hostname(
+        &self,
+        id: ServiceId,
+        hostname: &str,
+        changed: &Changed,
+        (after, last): (Option<IpAddr>, Option<IpAddr>),
+    ) -> Result<Vec<IpAddr>, Error> {
+        let mut addresses = std::collections::BTreeSet::new();
+        for (ip, before) in changed {
+            let before: v1::UndoneRows = record::decode(before)?;
+            if before.iter().any(|(_, _, row)| row.hostname.as_deref() == Some(hostname)) {
+                addresses.insert(*ip);
+            }
+        }
+        let prefix = key::hostname_prefix(id, hostname);
+        let end = key::prefix_end(&prefix);
+        for entry in self.snapshot.tables.hostnames.range(prefix.as_slice()..end.as_slice())? {
+            let key = entry?.0;
+            addresses.extend(key::KeyReader(&key.value()[prefix.len()..]).ip());
+        }
+        let within = |ip: &IpAddr| {
+            after.is_none_or(|after| *ip > after) && last.is_none_or(|last| *ip <= last)
+        };
+        Ok(addresses.into_iter().filter(within).collect())
+    }
+
+    fn visit_some<E: From<Error>>(
+        &self,
+        id: ServiceId,
+        addresses: Vec<IpAddr>,
+        changed: &Changed,
+        since: Option<Revision>,
+        visit: Visit<'_, E>,
+    ) -> Result<(), E> {
+        for ip in addresses {
+            let now = self.claims(ip, rows_on(&self.snapshot.tables.endpoints, id, ip)?)?;
+            match changed.get(&ip) {
+                Some(before) => {
+                    let before = self.claims(ip, record::decode(before)?)?;
+                    visit(ip, &before, &now)?;
+                }
+                None if since.is_none() => visit(ip, &[], &now)?,
+                None => visit(ip, &now, &now)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn claims(&self, ip: IpAddr, rows: v1::UndoneRows) -> Result<Vec<Claim>, Error> {
+        rows.into_iter().map(|(_, _, row)| self.claim(ip, row)).collect()
+    }
+
+    fn claim(&self, ip: IpAddr, row: v1::Row) -> Result<Claim, Error> {
+        let workload = match row.metadata {
+            0 => None,
+            id => Some(self.snapshot.metadata(id)?),
+        };
+        let peer = |peer: v1::Peer| {
+            Ok(Peer {
+                ip: peer.ip.into(),
+                class: convert::class(peer.class),
+                slice: self.snapshot.slice_meta(peer.slice)?,
+                hostname: peer.hostname,
+                hints: peer.hints,
+            })
+        };
+        Ok(Claim {
+            ip,
+            class: convert::class(row.class),
+            name: row.name,
+            workload,
+            node: row.node,
+            slice: self.snapshot.slice_meta(row.slice)?,
+            hostname: row.hostname,
+            zone: row.zone,
+            hints: row.hints,
+            rank: row.rank,
+            peers: row.peers.into_iter().map(peer).collect::<Result<_, Error>>()?,
+        })
+    }
+}

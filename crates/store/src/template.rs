@@ -1,0 +1,188 @@
+//! Templates and the metadata that they join to: changed by the workload, its owner, and the Servers of its
+//! namespace, and by nothing else.
+
+use model::{Kind, ObjectName, OwnerRef, Server, Source, Template};
+use redb::ReadableTable;
+
+use crate::key::KeyReader;
+use crate::record::v1;
+use crate::write::Work;
+use crate::{Error, key, record};
+
+impl Work<'_> {
+    /// The template's number and that of the metadata that it joins to, with one reference more.
+    pub(crate) fn refer_to_template(
+        &mut self,
+        source: Source,
+        template: &Template,
+    ) -> Result<(u32, u32), Error> {
+        let id = self.intern(&v1::Template::from(template))?;
+        let key = template_key(source, template, id);
+        if let Some(metadata) = self.template_metadata(&key)? {
+            return Ok((id, metadata));
+        }
+        let servers = self.servers(source, &template.namespace)?;
+        let metadata = self.joined(source, template, &servers)?;
+        self.tables.templates.insert(key.as_slice(), metadata.to_be_bytes().as_slice())?;
+        Ok((id, metadata))
+    }
+
+    /// One reference less to a workload's template; the last one takes its metadata along.
+    pub(crate) fn release_template(
+        &mut self,
+        source: Source,
+        workload: &v1::Workload,
+    ) -> Result<(), Error> {
+        if self.release(workload.template)? {
+            let template = Template::from(self.interned::<v1::Template>(workload.template)?);
+            let key = template_key(source, &template, workload.template);
+            let metadata = self.template_metadata(&key)?;
+            self.tables.templates.remove(key.as_slice())?;
+            if let Some(metadata) = metadata {
+                self.release(metadata)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn template_metadata(&self, key: &[u8]) -> Result<Option<u32>, Error> {
+        let found = self.tables.templates.get(key)?;
+        Ok(found.and_then(|bytes| KeyReader(bytes.value()).u32()))
+    }
+
+    /// Joins a template, and refers to the result.
+    fn joined(
+        &mut self,
+        source: Source,
+        template: &Template,
+        servers: &[Server],
+    ) -> Result<u32, Error> {
+        let owner = self.owner_of_owner(source, template)?;
+        let owner = owner.as_ref().map(Option::as_ref);
+        let metadata = (self.config.join)(template, owner, servers);
+        self.intern(&v1::Metadata::from(&metadata))
+    }
+
+    /// `None`: the owner's object isn't known. Only ReplicaSets and Jobs are kept.
+    fn owner_of_owner(
+        &self,
+        source: Source,
+        template: &Template,
+    ) -> Result<Option<Option<OwnerRef>>, Error> {
+        let Some(owner) = &template.owner else { return Ok(None) };
+        let kinds = [Kind::ReplicaSet, Kind::Job];
+        let Some(kind) = kinds.into_iter().find(|kind| kind.name() == owner.kind) else {
+            return Ok(None);
+        };
+        let Ok(name) = ObjectName::new(template.namespace.as_str(), owner.name.as_str()) else {
+            return Ok(None);
+        };
+        match self.object(&key::object(Source { kind, ..source }, &name))?.and_then(|o| o.body) {
+            Some(v1::Body::Owned { owner }) => Ok(Some(owner.map(OwnerRef::from))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The Servers of a namespace.
+    fn servers(&self, source: Source, namespace: &str) -> Result<Vec<Server>, Error> {
+        let prefix = key::object_namespace(source.cluster, Kind::Server, namespace);
+        let end = key::prefix_end(&prefix);
+        let mut servers = Vec::new();
+        for entry in self.tables.objects.range(prefix.as_slice()..end.as_slice())? {
+            let object: v1::Object = record::decode(entry?.1.value())?;
+            if let Some(v1::Body::Server(server)) = object.body {
+                servers.push(Server::from(server));
+            }
+        }
+        Ok(servers)
+    }
+
+    /// A ReplicaSet or Job has come, changed or gone: the templates that it owns join anew.
+    pub(crate) fn owner_changed(&mut self, source: Source, name: &ObjectName) -> Result<(), Error> {
+        let kind = source.kind.name();
+        let prefix = key::template_owner(source.cluster, name.namespace(), kind, name.name());
+        self.rejoin_templates(source, name.namespace(), &prefix)
+    }
+
+    /// A Server has come, changed or gone: the templates of its namespace join anew.
+    pub(crate) fn servers_changed(&mut self, source: Source, namespace: &str) -> Result<(), Error> {
+        let prefix = key::template_namespace(source.cluster, namespace);
+        self.rejoin_templates(source, namespace, &prefix)
+    }
+
+    fn rejoin_templates(
+        &mut self,
+        source: Source,
+        namespace: &str,
+        prefix: &[u8],
+    ) -> Result<(), Error> {
+        let servers = self.servers(source, namespace)?;
+        let (mut from, end) = (prefix.to_vec(), key::prefix_end(prefix));
+        let mut changed = std::collections::BTreeMap::new();
+        while let Some((key, before)) = self.next_template(&from, &end)? {
+            let id = KeyReader(&key[key.len() - 4..]).u32().unwrap_or(0);
+            let template = Template::from(self.interned::<v1::Template>(id)?);
+            let now = self.joined(source, &template, &servers)?;
+            self.release(before)?;
+            if now != before {
+                self.tables.templates.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
+                changed.insert(id, now);
+            }
+            from = [key.as_slice(), &[0]].concat();
+            if changed.len() == TEMPLATES_CHANGED_MAX {
+                self.reassign(source, namespace, &changed)?;
+                changed.clear();
+            }
+        }
+        self.reassign(source, namespace, &changed)
+    }
+
+    fn next_template(&self, from: &[u8], end: &[u8]) -> Result<Option<(Vec<u8>, u32)>, Error> {
+        let Some(entry) = self.tables.templates.range(from..end)?.next() else { return Ok(None) };
+        let (key, value) = entry?;
+        Ok(Some((key.value().to_vec(), KeyReader(value.value()).u32().unwrap_or(0))))
+    }
+
+    /// Gives the workloads of these templates their new metadata.
+    fn reassign(
+        &mut self,
+        source: Source,
+        namespace: &str,
+        changed: &std::collections::BTreeMap<u32, u32>,
+    ) -> Result<(), Error> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        for kind in [Kind::Pod, Kind::ExternalWorkload] {
+            let prefix = key::object_namespace(source.cluster, kind, namespace);
+            let (mut from, end) = (prefix.clone(), key::prefix_end(&prefix));
+            while let Some((key, mut object)) = self.next_object(&from, &end)? {
+                from = [key.as_slice(), &[0]].concat();
+                let Some(v1::Body::Workload(workload)) = &mut object.body else { continue };
+                let Some(now) = changed.get(&workload.template) else { continue };
+                workload.metadata = *now;
+                self.write_object(&key, &object)?;
+                self.dirty_claims(object.id)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_object(&self, from: &[u8], end: &[u8]) -> Result<Option<(Vec<u8>, v1::Object)>, Error> {
+        let Some(entry) = self.tables.objects.range(from..end)?.next() else { return Ok(None) };
+        let (key, value) = entry?;
+        Ok(Some((key.value().to_vec(), record::decode(value.value())?)))
+    }
+}
+
+/// Templates whose workloads are looked for in one scan of the namespace.
+const TEMPLATES_CHANGED_MAX: usize = 4_096;
+
+fn template_key(source: Source, template: &Template, id: u32) -> Vec<u8> {
+    let (kind, name) = match &template.owner {
+        Some(owner) => (owner.kind.as_str(), owner.name.as_str()),
+        None => ("", ""),
+    };
+    let prefix = key::template_owner(source.cluster, &template.namespace, kind, name);
+    [prefix.as_slice(), &id.to_be_bytes()].concat()
+}

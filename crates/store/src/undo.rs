@@ -1,0 +1,110 @@
+//! The undo log: what was there before each revision (design: a stream is a cursor over it).
+//!
+//! The state at revision R of anything is its earliest entry after R, or what is there now if there is none.
+
+use std::net::IpAddr;
+
+use model::Revision;
+use redb::{ReadableTable, ReadableTableMetadata};
+
+use crate::Error;
+use crate::key::{self, RowKey, ServiceId, Undone};
+use crate::record::{self, v1};
+use crate::write::Work;
+
+impl Work<'_> {
+    /// Writes down the claims on an address, before the first of them changes in this commit.
+    pub(crate) fn undo_address(&mut self, service: ServiceId, ip: IpAddr) -> Result<(), Error> {
+        let undo = key::undo(service, self.revision, &Undone::Address(ip));
+        if self.tables.undo.get(undo.as_slice())?.is_some() {
+            return Ok(());
+        }
+        let rows = rows_on(&self.tables.endpoints, service, ip)?;
+        self.write_undo(service, &undo, &record::encode(&rows)?)
+    }
+
+    /// Writes down the Service object as it was, before it changes.
+    pub(crate) fn undo_object(
+        &mut self,
+        service: ServiceId,
+        before: Option<&v1::Service>,
+    ) -> Result<(), Error> {
+        let undo = key::undo(service, self.revision, &Undone::Object);
+        if self.tables.undo.get(undo.as_slice())?.is_some() {
+            return Ok(());
+        }
+        self.write_undo(service, &undo, &record::encode(&before.cloned())?)
+    }
+
+    /// Writes down how often a signature was there, before that changes.
+    pub(crate) fn undo_signature(
+        &mut self,
+        service: ServiceId,
+        signature: &[u8],
+        before: u64,
+    ) -> Result<(), Error> {
+        let undo = key::undo(service, self.revision, &Undone::Signature(signature.to_vec()));
+        if self.tables.undo.get(undo.as_slice())?.is_some() {
+            return Ok(());
+        }
+        self.write_undo(service, &undo, &before.to_be_bytes())
+    }
+
+    fn write_undo(&mut self, service: ServiceId, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.tables.undo.insert(key, value)?;
+        *self.undone.entry(service).or_default() += 1;
+        Ok(())
+    }
+
+    /// At the end of a commit: which services it touched, so that it can be trimmed.
+    pub(crate) fn write_revision(&mut self) -> Result<(), Error> {
+        let entries = self.undone.values().sum();
+        let touched = v1::Touched { services: self.undone.keys().copied().collect(), entries };
+        let bytes = record::encode(&touched)?;
+        self.tables.revisions.insert(key::revision(self.revision).as_slice(), bytes.as_slice())?;
+        self.meta.undo_entries += entries;
+        Ok(())
+    }
+
+    /// Drops the undo entries of the oldest revision. `None`: there is none.
+    pub(crate) fn drop_oldest_revision(&mut self) -> Result<Option<Revision>, Error> {
+        let Some(first) = self.tables.revisions.first()? else { return Ok(None) };
+        let revision = Revision(key::KeyReader(first.0.value()).u64().unwrap_or(0));
+        let touched: v1::Touched = record::decode(first.1.value())?;
+        drop(first);
+        for service in &touched.services {
+            let from = key::KeyBuf::new().u32(*service).u64(revision.0).done();
+            let to = key::undo_after(*service, revision);
+            self.tables.undo.retain_in(from.as_slice()..to.as_slice(), |_, _| false)?;
+        }
+        self.tables.revisions.remove(key::revision(revision).as_slice())?;
+        self.meta.undo_entries = self.meta.undo_entries.saturating_sub(touched.entries);
+        self.meta.trimmed = self.meta.trimmed.max(revision.0);
+        if self.tables.revisions.is_empty()? {
+            self.meta.undo_entries = 0;
+        }
+        Ok(Some(revision))
+    }
+}
+
+/// All claims on an address.
+pub(crate) fn rows_on(
+    endpoints: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    service: ServiceId,
+    ip: IpAddr,
+) -> Result<v1::UndoneRows, Error> {
+    let prefix = key::row_ip(service, ip);
+    let mut rows = Vec::new();
+    for entry in endpoints.range(prefix.as_slice()..key::prefix_end(&prefix).as_slice())? {
+        let (key, value) = entry?;
+        let key = row_key(key.value())?;
+        rows.push((key.slice, key.workload, record::decode(value.value())?));
+    }
+    Ok(rows)
+}
+
+/// The row key in a key of the endpoints table.
+pub(crate) fn row_key(bytes: &[u8]) -> Result<RowKey, Error> {
+    RowKey::read(bytes)
+        .ok_or_else(|| Error::Damaged { what: "endpoints key", reason: format!("{bytes:?}") })
+}

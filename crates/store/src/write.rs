@@ -1,0 +1,165 @@
+//! The writer: changes in, one transaction, one revision out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use lru::LruCache;
+use model::{Change, Revision, Source};
+use redb::{Database, ReadableTable};
+
+use crate::disk::META_KEY;
+use crate::join::Dirty;
+use crate::key::{ServiceId, SliceId};
+use crate::listing::Listing;
+use crate::read::Shared;
+use crate::record::{self, v1};
+use crate::schema::Tables;
+use crate::{Config, Error, Stats, WakeKey};
+
+/// EndpointSlices kept decoded between changes, so that the pods of one don't decode it again and again.
+const SLICES_DECODED_MAX: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+
+/// The only way to write. It isn't `Clone`, and one thread has it.
+pub struct Writer {
+    database: Arc<Database>,
+    config: Config,
+    shared: Arc<Shared>,
+    state: State,
+    poisoned: bool,
+    /// Held for as long as the store is open.
+    _lock: File,
+}
+
+/// What a commit did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// The revision that readers see from now on.
+    pub revision: Revision,
+    /// The Services and Nodes on which answers depend that may be different now.
+    pub touched: Vec<WakeKey>,
+    /// Objects written.
+    pub put: u64,
+    /// Objects deleted.
+    pub deleted: u64,
+    /// Objects that were stored already in the version that came.
+    pub unchanged: u64,
+}
+
+/// What the writer knows besides the file. All of it can be lost.
+pub(crate) struct State {
+    /// Listings that have begun and are not swept yet.
+    pub(crate) listings: BTreeMap<Source, Listing>,
+    /// EndpointSlices, decoded, as the newest transaction has them.
+    pub(crate) slices: LruCache<SliceId, Arc<v1::Slice>>,
+}
+
+/// One transaction at work.
+pub(crate) struct Work<'w> {
+    pub(crate) tables: Tables<'w>,
+    pub(crate) meta: v1::Meta,
+    pub(crate) state: &'w mut State,
+    pub(crate) config: &'w Config,
+    /// The revision that this transaction makes, if it changes what any answer depends on.
+    pub(crate) revision: Revision,
+    /// Undo entries written, by Service.
+    pub(crate) undone: BTreeMap<ServiceId, u64>,
+    pub(crate) dirty: Dirty,
+    pub(crate) touched: BTreeSet<WakeKey>,
+    pub(crate) done: Commit,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        database: Arc<Database>,
+        config: Config,
+        shared: Arc<Shared>,
+        lock: File,
+    ) -> Result<Writer, Error> {
+        let state = State { listings: BTreeMap::new(), slices: LruCache::new(SLICES_DECODED_MAX) };
+        let mut writer = Writer { database, config, shared, state, poisoned: false, _lock: lock };
+        writer.transact(|_| Ok(()))?;
+        Ok(writer)
+    }
+
+    /// Writes all changes, or none: one transaction, and one revision if any answer may differ. After an error
+    /// nothing more can be written until the store is opened again.
+    pub fn commit(&mut self, changes: Vec<Change>) -> Result<Commit, Error> {
+        self.transact(|work| {
+            for change in changes {
+                work.apply(change)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// One bounded piece of the work that waits: sweeping ended listings, trimming the undo log. `None` if
+    /// there is none.
+    pub fn tick(&mut self) -> Result<Option<Commit>, Error> {
+        if self.state.listings.values().any(Listing::ended) {
+            return self.transact(|work| work.sweep()).map(Some);
+        }
+        if self.shared.stats().undo_entries > self.config.undo_entries_max {
+            return self.transact(|work| work.trim()).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn transact(
+        &mut self,
+        write: impl FnOnce(&mut Work<'_>) -> Result<(), Error>,
+    ) -> Result<Commit, Error> {
+        if self.poisoned {
+            return Err(Error::Poisoned);
+        }
+        // A failure half-way leaves `state` ahead of the file, and after a failed fsync nothing is known.
+        self.poisoned = true;
+        let txn = self.database.begin_write()?;
+        let (meta, commit) = {
+            let tables = Tables::open(&txn)?;
+            let meta: v1::Meta = match tables.meta.get(META_KEY)? {
+                Some(bytes) => record::decode(bytes.value())?,
+                None => v1::Meta::default(),
+            };
+            let mut work = Work {
+                tables,
+                revision: Revision(meta.revision + 1),
+                meta,
+                state: &mut self.state,
+                config: &self.config,
+                undone: BTreeMap::new(),
+                dirty: Dirty::default(),
+                touched: BTreeSet::new(),
+                done: Commit::default(),
+            };
+            write(&mut work)?;
+            work.finish()?
+        };
+        txn.commit()?;
+        self.poisoned = false;
+        self.shared.set_stats(Stats::of(&meta));
+        Ok(commit)
+    }
+}
+
+impl Work<'_> {
+    fn finish(mut self) -> Result<(v1::Meta, Commit), Error> {
+        self.rejoin()?;
+        if !self.undone.is_empty() {
+            self.meta.revision = self.revision.0;
+            self.write_revision()?;
+        }
+        self.tables.meta.insert(META_KEY, record::encode(&self.meta)?.as_slice())?;
+        self.done.revision = Revision(self.meta.revision);
+        self.done.touched = self.touched.into_iter().collect();
+        Ok((self.meta, self.done))
+    }
+
+    /// The next number of a kind; 0 is for what is interned, and no number is 0.
+    pub(crate) fn next_id(&mut self, kind: usize) -> Result<u32, Error> {
+        let last = &mut self.meta.ids[kind];
+        *last = last.checked_add(1).ok_or(Error::NoNumberLeft)?;
+        Ok(*last)
+    }
+}
