@@ -1,0 +1,45 @@
+//! Addresses as text.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use crate::{Address, Identity, Protocol};
+
+/// An address with all that is said of it, over several lines.
+pub(super) fn show(address: &Address) -> String {
+    let mut shown = format!(
+        "{} x{} {}",
+        SocketAddr::new(address.ip, address.port),
+        address.weight,
+        show_labels(&address.labels),
+    );
+    match &address.identity {
+        Some(Identity::Dns { name, server_name: None }) => shown += &format!("\n  dns {name}"),
+        Some(Identity::Dns { name, server_name: Some(sni) }) => {
+            shown += &format!("\n  dns {name} sni {sni}");
+        }
+        Some(Identity::Uri { uri, server_name }) => {
+            shown += &format!("\n  uri {uri} sni {server_name}");
+        }
+        None => {}
+    }
+    if let Some(hint) = address.hint {
+        shown += match hint.protocol {
+            Protocol::Unset => "\n  hint",
+            Protocol::Opaque => "\n  hint opaque",
+            Protocol::H2 => "\n  hint h2",
+        };
+        shown += &hint.inbound_port.map(|port| format!(" via {port}")).unwrap_or_default();
+    }
+    if let Some(authority) = &address.authority_override {
+        shown += &format!("\n  authority {authority}");
+    }
+    if address.http2 {
+        shown += "\n  http2";
+    }
+    shown + "\n"
+}
+
+pub(super) fn show_labels(labels: &BTreeMap<String, String>) -> String {
+    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+}
