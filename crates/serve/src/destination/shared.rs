@@ -1,0 +1,118 @@
+//! What all streams of a server share, and how they read the store.
+
+use std::sync::Arc;
+
+use store::{Reader, Snapshot};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::delta::Answers;
+use super::synced::{Synced, sources_synced};
+use crate::{Hub, Metrics};
+
+/// Streams that read the store at the same time. Each holds one message while it reads, and reading is bound by
+/// the processors; more would only take memory.
+pub const READS_MAX: usize = 4;
+
+/// What all streams share.
+pub(super) struct Shared {
+    pub(super) hub: Arc<Hub>,
+    pub(super) answers: Answers,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) stop: CancellationToken,
+    reader: Reader,
+    reads: Arc<Semaphore>,
+    synced: Synced,
+}
+
+/// Why an answer can't be given, or not be continued. All of it may be over when the client asks again.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// The store says so.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// What the client was told is not known any more.
+    #[error("the client is too slow for the changes of this Service")]
+    TooSlow,
+    /// Reading panicked; what it was doing is lost, the store is not.
+    #[error("reading the store panicked")]
+    Panicked,
+}
+
+/// Why the server ended a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// The server stops.
+    Stopped,
+    /// What the client was told last is too old to go on from.
+    Behind,
+    /// The store could not be read.
+    Failed,
+}
+
+impl StreamEnd {
+    pub(crate) const ALL: [StreamEnd; 3] =
+        [StreamEnd::Stopped, StreamEnd::Behind, StreamEnd::Failed];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            StreamEnd::Stopped => "stopped",
+            StreamEnd::Behind => "behind",
+            StreamEnd::Failed => "failed",
+        }
+    }
+
+    pub(super) fn of(failure: &Failure) -> StreamEnd {
+        match failure {
+            Failure::Store(store::Error::Trimmed { .. }) | Failure::TooSlow => StreamEnd::Behind,
+            Failure::Store(_) | Failure::Panicked => StreamEnd::Failed,
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        reader: Reader,
+        hub: Arc<Hub>,
+        answers: Answers,
+        metrics: Arc<Metrics>,
+        stop: CancellationToken,
+    ) -> Shared {
+        let reads = Arc::new(Semaphore::new(READS_MAX));
+        Shared { hub, answers, metrics, stop, reader, reads, synced: Synced::default() }
+    }
+
+    /// Reads the newest revision on a thread that may block; at most `READS_MAX` do so at a time.
+    pub(super) async fn read<T: Send + 'static>(
+        self: &Arc<Shared>,
+        read: impl FnOnce(&Shared, &Snapshot) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        // The semaphore is never closed; if it were, reading without a permit would be right.
+        let permit = Arc::clone(&self.reads).acquire_owned().await.ok();
+        let shared = Arc::clone(self);
+        let reading = tokio::task::spawn_blocking(move || {
+            let snapshot = shared.reader.snapshot()?;
+            let result = read(&shared, &snapshot);
+            drop(permit);
+            result
+        });
+        reading.await.unwrap_or(Err(Failure::Panicked))
+    }
+
+    /// Have the sources been listed once?
+    pub(super) async fn synced(self: &Arc<Shared>) -> Result<bool, Failure> {
+        let read = async || self.read(|_, snapshot| Ok(sources_synced(snapshot)?)).await;
+        self.synced.check(|| self.hub.commit_count(), read).await
+    }
+
+    /// Returns when the sources have been listed once.
+    pub(super) async fn until_synced(self: &Arc<Shared>) -> Result<(), Failure> {
+        let mut advances = self.hub.advances();
+        while !self.synced().await? {
+            if advances.changed().await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

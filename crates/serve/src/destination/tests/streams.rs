@@ -1,0 +1,223 @@
+//! What a stream says, one change after the other.
+
+use expect_test::expect;
+use model::{Kind, Object, Service, Target};
+use tonic::Code;
+
+use super::fixture::{Choice, Server, USUAL, endpoint, of_pod, slice, web};
+
+#[tokio::test]
+async fn a_change_is_said_and_nothing_else() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    server.bare("web-a", &["10.1.0.2", "10.1.0.1"]);
+    let mut client = server.open_web().await;
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {zone_locality=unknown}
+        + 10.1.0.2:8080 10000 {zone_locality=unknown}
+    "#]])
+        .await;
+    server.bare("web-a", &["10.1.0.1", "10.1.0.3"]);
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.3:8080 10000 {zone_locality=unknown}
+    "#]])
+        .await;
+    client
+        .says(expect![[r#"
+        - 10.1.0.2:8080
+    "#]])
+        .await;
+    server.delete(Kind::EndpointSlice, "web-a");
+    client
+        .says(expect![[r#"
+        - 10.1.0.1:8080
+        - 10.1.0.3:8080
+    "#]])
+        .await;
+    server.bare("web-a", &["10.1.0.1"]);
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {zone_locality=unknown}
+    "#]])
+        .await;
+    // Without its Service the view is empty; with it, what it was.
+    server.delete(Kind::Service, "web");
+    client
+        .says(expect![[r#"
+        - 10.1.0.1:8080
+    "#]])
+        .await;
+    let revision = server.web();
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {zone_locality=unknown}
+    "#]])
+        .await;
+    client.settle(&server.hub, revision).await;
+    assert_eq!(server.metrics.messages_sent(), 7);
+}
+
+#[tokio::test]
+async fn an_empty_view_is_said_once() {
+    let mut server = Server::start(USUAL);
+    let revision = server.web();
+    let mut client = server.open_web().await;
+    client
+        .says(expect![[r#"
+        no endpoints, exists: true
+    "#]])
+        .await;
+    client.settle(&server.hub, revision).await;
+    assert_eq!(server.metrics.messages_sent(), 1);
+}
+
+#[tokio::test]
+async fn what_changes_nothing_for_a_view_is_not_said() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    server.bare("web-a", &["10.1.0.1"]);
+    let mut client = server.open_web().await;
+    client.next().await;
+    // The same address from another slice, a port that nobody asked for, another Service.
+    server.bare("web-b", &["10.1.0.1"]);
+    let mut ports = web();
+    ports.ports.push(model::ServicePort { name: "adm".to_owned(), port: 90, tcp: true });
+    server.put(Kind::Service, "web", Object::Service(ports));
+    let other = slice("other", 1, vec![endpoint("10.9.0.1", Target::Bare)]);
+    let revision = server.put(Kind::EndpointSlice, "other-a", Object::Slice(other));
+    client.settle(&server.hub, revision).await;
+    assert_eq!(server.metrics.messages_sent(), 1);
+}
+
+#[tokio::test]
+async fn the_zone_of_the_clients_node_is_followed() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    server.pod("w1", "n7", "10.1.0.1");
+    let endpoints = vec![of_pod("10.1.0.1", "w1", "z1")];
+    server.put(Kind::EndpointSlice, "web-a", Object::Slice(slice("web", 8080, endpoints)));
+    let mut client = server.open_web().await;
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {pod=w1 serviceaccount=default zone=z1 zone_locality=unknown}
+    "#]])
+        .await;
+    server.node("n1", Some("z1"));
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {pod=w1 serviceaccount=default zone=z1 zone_locality=local}
+    "#]])
+        .await;
+    server.node("n1", Some("z2"));
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {pod=w1 serviceaccount=default zone=z1 zone_locality=remote}
+    "#]])
+        .await;
+    let local = Service { local_traffic: true, ..web() };
+    server.put(Kind::Service, "web", Object::Service(local));
+    client
+        .says(expect![[r#"
+        - 10.1.0.1:8080
+    "#]])
+        .await;
+}
+
+#[tokio::test]
+async fn an_instance_is_its_hostname() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let named = |ip: &str, name: &str| {
+        let hostname = Some(name.to_owned());
+        model::SliceEndpoint { hostname, ..endpoint(ip, Target::Bare) }
+    };
+    let endpoints = vec![named("10.1.0.1", "db-0"), named("10.1.0.2", "db-1")];
+    server.put(Kind::EndpointSlice, "web-a", Object::Slice(slice("web", 8080, endpoints)));
+    let mut client = server.open("db-1.web.shop.svc.k.test:6000", "").await.unwrap();
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.2:6000 10000 {zone_locality=unknown}
+    "#]])
+        .await;
+    let endpoints = vec![named("10.1.0.1", "db-1"), named("10.1.0.2", "db-0")];
+    server.put(Kind::EndpointSlice, "web-a", Object::Slice(slice("web", 8080, endpoints)));
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:6000 10000 {zone_locality=unknown}
+    "#]])
+        .await;
+    client
+        .says(expect![[r#"
+        - 10.1.0.2:6000
+    "#]])
+        .await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_left_behind_ends_and_is_asked_for_again() {
+    let mut server = Server::start(Choice { undo_entries_max: 10, ..USUAL });
+    server.web();
+    server.bare("web-a", &["10.1.0.1"]);
+    let mut client = server.open_web().await;
+    client.next().await;
+    // Nobody polls the stream meanwhile, as if its client took nothing.
+    for last in 0..100 {
+        server.bare("web-a", &[&format!("10.1.0.{last}")]);
+    }
+    assert_eq!(client.end().await, Some(Code::Unavailable));
+    drop(client);
+    assert_eq!(server.hub.stream_count(), 0);
+}
+
+#[tokio::test]
+async fn a_quiet_stream_is_not_left_behind() {
+    let mut server = Server::start(Choice { undo_entries_max: 10, ..USUAL });
+    server.web();
+    server.bare("web-a", &["10.1.0.1"]);
+    let mut client = server.open_web().await;
+    client.next().await;
+    for last in 0..100 {
+        let ip = format!("10.9.0.{last}");
+        let other = slice("other", 1, vec![endpoint(&ip, Target::Bare)]);
+        server.put(Kind::EndpointSlice, "other-a", Object::Slice(other));
+    }
+    server.bare("web-a", &["10.1.0.1", "10.1.0.2"]);
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.2:8080 10000 {zone_locality=unknown}
+    "#]])
+        .await;
+}
+
+#[tokio::test]
+async fn all_streams_end_well_when_the_server_stops() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let mut open = server.open_web().await;
+    open.next().await;
+    let waiting = tokio::spawn(async move { open.end().await });
+    tokio::task::yield_now().await;
+    server.stop.cancel();
+    assert_eq!(waiting.await.unwrap(), None);
+    assert_eq!(server.open_web().await.end().await, None, "opened late");
+}
+
+#[tokio::test]
+async fn a_stream_is_small() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let bytes = server.open_web().await.bytes();
+    assert!(bytes <= 1_280, "{bytes}");
+}

@@ -1,0 +1,252 @@
+//! Messages as text, since their maps have no order of their own.
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+/// A message, line by line: addresses in their order, labels sorted, what is absent left out.
+pub(crate) fn text(update: &Update) -> String {
+    let mut text = String::new();
+    match update.update.as_ref() {
+        None => text.push_str("nothing\n"),
+        Some(pb::update::Update::NoEndpoints(none)) => {
+            writeln!(text, "no endpoints, exists: {}", none.exists).unwrap();
+        }
+        Some(pb::update::Update::Remove(set)) => {
+            for address in &set.addrs {
+                writeln!(text, "- {}", socket(address)).unwrap();
+            }
+        }
+        Some(pb::update::Update::Add(set)) => {
+            writeln!(text, "add {}", label_text(&set.metric_labels)).unwrap();
+            for address in &set.addrs {
+                writeln!(text, "+ {}", address_text(address)).unwrap();
+            }
+        }
+    }
+    text
+}
+
+fn address_text(address: &pb::WeightedAddr) -> String {
+    let pb::WeightedAddr { addr, weight, metric_labels, tls_identity, protocol_hint, .. } = address;
+    let mut text = format!("{} {weight}", socket(addr.as_ref().unwrap()));
+    write!(text, " {}", label_text(metric_labels)).unwrap();
+    if let Some(identity) = tls_identity {
+        let name = |name: &pb::tls_identity::DnsLikeIdentity| name.name.clone();
+        let sni = identity.server_name.as_ref().map_or("-".to_owned(), name);
+        match identity.strategy.as_ref().unwrap() {
+            pb::tls_identity::Strategy::DnsLikeIdentity(dns) => {
+                write!(text, " tls dns {} sni {sni}", dns.name).unwrap();
+            }
+            pb::tls_identity::Strategy::UriLikeIdentity(uri) => {
+                write!(text, " tls uri {} sni {sni}", uri.uri).unwrap();
+            }
+        }
+    }
+    if let Some(hint) = protocol_hint {
+        let protocol = match hint.protocol {
+            None => "unset",
+            Some(pb::protocol_hint::Protocol::H2(_)) => "h2",
+            Some(pb::protocol_hint::Protocol::Opaque(_)) => "opaque",
+        };
+        write!(text, " hint {protocol}").unwrap();
+        if let Some(transport) = hint.opaque_transport {
+            write!(text, " transport {}", transport.inbound_port).unwrap();
+        }
+    }
+    if let Some(authority) = &address.authority_override {
+        write!(text, " authority {}", authority.authority_override).unwrap();
+    }
+    if let Some(params) = &address.http2 {
+        write!(text, " http2 {}", params.encoded_len()).unwrap();
+    }
+    assert!(address.resource_ref.is_none());
+    text
+}
+
+fn socket(address: &TcpAddress) -> String {
+    let ip = IpAddr::try_from(address.ip.unwrap()).unwrap();
+    std::net::SocketAddr::new(ip, u16::try_from(address.port).unwrap()).to_string()
+}
+
+fn label_text<'l>(labels: impl IntoIterator<Item = (&'l String, &'l String)>) -> String {
+    let labels: BTreeMap<_, _> = labels.into_iter().collect();
+    let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    format!("{{{}}}", labels.join(" "))
+}
+
+fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn address(last: u8) -> Address {
+    Address {
+        ip: Ipv4Addr::new(10, 1, 0, last).into(),
+        port: 1,
+        weight: 10_000,
+        labels: labels(&[("pod", "w1"), ("zone", ""), ("zone_locality", "unknown")]),
+        identity: None,
+        hint: None,
+        authority_override: None,
+        http2: false,
+    }
+}
+
+fn dns(name: &str) -> Option<Identity> {
+    Some(Identity::Dns { name: name.to_owned(), server_name: Some(name.to_owned()) })
+}
+
+fn hint(protocol: Protocol, inbound_port: Option<u16>) -> Option<Hint> {
+    Some(Hint { protocol, inbound_port })
+}
+
+fn check(addresses: Vec<Address>, http2: Option<Http2ClientParams>, expect: Expect) {
+    let set_labels = labels(&[("service", "web"), ("namespace", "shop")]);
+    let mut adds = Adds::new(&set_labels, usize::MAX);
+    assert!(adds.push(addresses, http2));
+    expect.assert_eq(&text(&adds.finish().unwrap()));
+}
+
+#[test]
+fn a_meshed_pod_of_f01_to_f06() {
+    let labels = labels(&[
+        ("pod", "w1"),
+        ("replicationcontroller", "rc-1"),
+        ("serviceaccount", "cart-sa"),
+        ("control_plane_ns", "mesh-sys"),
+        ("zone", ""),
+        ("zone_locality", "unknown"),
+    ]);
+    let identity = dns("cart-sa.shop.serviceaccount.identity.mesh-sys.id.test");
+    let h2 = Address { labels, identity, hint: hint(Protocol::H2, None), ..address(1) };
+    let transport = Address { hint: hint(Protocol::H2, Some(4143)), ..address(2) };
+    let opaque = Address { port: 4, hint: hint(Protocol::Opaque, Some(4143)), ..address(3) };
+    let unset = Address { hint: hint(Protocol::Unset, None), ..address(4) };
+    check(
+        vec![h2, transport, opaque, unset],
+        None,
+        expect![[r#"
+            add {namespace=shop service=web}
+            + 10.1.0.1:1 10000 {control_plane_ns=mesh-sys pod=w1 replicationcontroller=rc-1 serviceaccount=cart-sa zone= zone_locality=unknown} tls dns cart-sa.shop.serviceaccount.identity.mesh-sys.id.test sni cart-sa.shop.serviceaccount.identity.mesh-sys.id.test hint h2
+            + 10.1.0.2:1 10000 {pod=w1 zone= zone_locality=unknown} hint h2 transport 4143
+            + 10.1.0.3:4 10000 {pod=w1 zone= zone_locality=unknown} hint opaque transport 4143
+            + 10.1.0.4:1 10000 {pod=w1 zone= zone_locality=unknown} hint unset
+        "#]],
+    );
+}
+
+#[test]
+fn http2_params_of_f07_to_f09_reach_those_that_speak_it() {
+    let params = parse_http2_params(r#"{"keep_alive":{"interval":{"seconds":10}}}"#).unwrap();
+    let meshed = Address { http2: true, ..address(1) };
+    let expect = expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:1 10000 {pod=w1 zone= zone_locality=unknown} http2 6
+        + 10.1.0.2:1 10000 {pod=w1 zone= zone_locality=unknown}
+    "#]];
+    check(vec![meshed, address(2)], Some(params), expect);
+}
+
+#[test]
+fn a_gateway_and_a_workload() {
+    let gateway = Address {
+        identity: Some(Identity::Dns { name: "gateway.id".to_owned(), server_name: None }),
+        hint: hint(Protocol::H2, None),
+        authority_override: Some("web.shop.svc.east:80".to_owned()),
+        ..address(1)
+    };
+    let server_name = "v1.corp".to_owned();
+    let workload = Address {
+        identity: Some(Identity::Uri { uri: "spiffe://corp/v1".to_owned(), server_name }),
+        hint: hint(Protocol::H2, Some(1111)),
+        weight: 100_000,
+        ..address(2)
+    };
+    let expect = expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:1 10000 {pod=w1 zone= zone_locality=unknown} tls dns gateway.id sni - hint h2 authority web.shop.svc.east:80
+        + 10.1.0.2:1 100000 {pod=w1 zone= zone_locality=unknown} tls uri spiffe://corp/v1 sni v1.corp hint h2 transport 1111
+    "#]];
+    check(vec![gateway, workload], None, expect);
+}
+
+#[test]
+fn the_addresses_of_e14() {
+    use linkerd2_proxy_api::net::ip_address::Ip;
+    let ip = |ip: IpAddr| tcp(ip, 80).ip.and_then(|ip| ip.ip).unwrap();
+    assert!(matches!(ip(Ipv4Addr::new(192, 0, 2, 1).into()), Ip::Ipv4(3_221_225_985)));
+    let v6: Ipv6Addr = "fd00:1:2:3::4:5".parse().unwrap();
+    let Ip::Ipv6(v6) = ip(v6.into()) else { panic!("not IPv6") };
+    assert_eq!((v6.first, v6.last), (18_230_571_295_890_866_179, 262_149));
+    let mapped = Ipv4Addr::new(1, 2, 3, 4).to_ipv6_mapped();
+    assert!(matches!(ip(mapped.into()), Ip::Ipv6(_)), "mapped addresses stay what they are");
+}
+
+#[test]
+fn an_add_is_filled_to_the_last_byte_that_fits() {
+    let set_labels = labels(&[("service", "web"), ("namespace", "shop")]);
+    for bytes_max in [300, 301, 1_000, 5_000, 70_000] {
+        let mut adds = Adds::new(&set_labels, bytes_max);
+        let fits =
+            (0..2_000).take_while(|last| adds.push(vec![address(*last as u8)], None)).count();
+        let one = weighted(address(0), None);
+        let one = prost::encoding::message::encoded_len(1, &one);
+        let bytes = adds.finish().unwrap().encoded_len();
+        assert!(bytes <= bytes_max && bytes + one + ENVELOPE_BYTES_MAX > bytes_max, "{fits}");
+    }
+}
+
+#[test]
+fn an_address_larger_than_the_limit_is_sent_alone() {
+    let mut adds = Adds::new(&BTreeMap::new(), 10);
+    assert!(adds.push(vec![address(1)], None));
+    assert!(!adds.push(vec![address(2)], None));
+    assert!(adds.finish().is_some());
+}
+
+#[test]
+fn a_remove_is_filled_to_the_last_byte_that_fits() {
+    let mut removes = Removes::new(200);
+    let ips = (0..100).map(|last| IpAddr::from(Ipv4Addr::new(10, 0, 0, last)));
+    for ip in ips.clone() {
+        if !removes.fits(ip, &[80]) {
+            break;
+        }
+        removes.push(ip, &[80]);
+    }
+    let update = removes.finish().unwrap();
+    let bytes = update.encoded_len();
+    assert!(bytes <= 200 && bytes + 12 + ENVELOPE_BYTES_MAX > 200, "{bytes}");
+    let mut tiny = Removes::new(1);
+    assert!(tiny.fits(ips.clone().next().unwrap(), &[80]), "one is always sent");
+    tiny.push(ips.clone().next().unwrap(), &[80]);
+    assert!(!tiny.fits(ips.clone().nth(1).unwrap(), &[80]));
+    assert!(Removes::new(200).finish().is_none());
+}
+
+#[test]
+fn http2_params_are_read() {
+    let chart =
+        r#"{"keep_alive":{"interval":{"seconds":10},"timeout":{"seconds":3},"while_idle":true}}"#;
+    let read = parse_http2_params(chart).unwrap();
+    let keep_alive = read.keep_alive.unwrap();
+    let seconds = |duration: Option<prost_types::Duration>| duration.unwrap().seconds;
+    assert_eq!((seconds(keep_alive.interval), seconds(keep_alive.timeout)), (10, 3));
+    assert!(keep_alive.while_idle && read.flow_control.is_none() && read.internals.is_none());
+
+    let all = r#"{"flow_control":{"initial_stream_window_size":65535,"adaptive_flow_control":true},
+        "internals":{"max_frame_size":16384,"max_send_buf_size":1,"max_concurrent_reset_streams":2},
+        "keep_alive":null,"unknown":[]}"#;
+    let read = parse_http2_params(all).unwrap();
+    let flow = read.flow_control.unwrap();
+    assert_eq!((flow.initial_stream_window_size, flow.adaptive_flow_control), (65_535, true));
+    assert_eq!(flow.initial_connection_window_size, 0);
+    assert_eq!(read.internals.unwrap().max_frame_size, 16_384);
+
+    for bad in ["", "10s", "[", r#"{"keep_alive":{"interval":"10s"}}"#, r#"{"internals":7}"#] {
+        assert!(parse_http2_params(bad).is_err(), "{bad}");
+    }
+}

@@ -1,0 +1,138 @@
+//! Probes and metrics over HTTP: `/live`, `/ping`, `/ready`, `/metrics`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::metrics::{Situation, scrape};
+use crate::{Hub, Metrics};
+
+/// The media type of Prometheus' text format.
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+#[derive(Clone)]
+struct Admin {
+    metrics: Arc<Metrics>,
+    hub: Arc<Hub>,
+    situation: Arc<dyn Situation>,
+}
+
+/// The admin routes. Whoever answers `/live` is alive; `/ready` says what it waits for, in its body.
+pub fn admin(metrics: Arc<Metrics>, hub: Arc<Hub>, situation: Arc<dyn Situation>) -> Router {
+    Router::new()
+        .route("/live", get(async || "ok\n"))
+        .route("/ping", get(async || "pong\n"))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics_page))
+        .fallback(async || (StatusCode::NOT_FOUND, "there are /live, /ready and /metrics\n"))
+        .with_state(Admin { metrics, hub, situation })
+}
+
+async fn ready(State(admin): State<Admin>) -> Response {
+    let waits_for = admin.situation.waits_for();
+    if waits_for.is_empty() {
+        return "ok\n".into_response();
+    }
+    let mut body = "not ready\n".to_owned();
+    for reason in waits_for {
+        body.push_str(&format!("- {reason}\n"));
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+}
+
+async fn metrics_page(State(admin): State<Admin>) -> Response {
+    match scrape(&admin.metrics, &admin.hub, &admin.situation) {
+        Ok(text) => ([(CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SourceStatus;
+    use axum::body::{Body, to_bytes};
+    use axum::http::Request;
+    use model::{ClusterId, Kind, Revision, Source};
+    use tower::ServiceExt as _;
+
+    struct Loading;
+
+    impl Situation for Loading {
+        fn store(&self) -> store::Stats {
+            let objects = [(Kind::Pod, 7), (Kind::Service, 2)].into();
+            let revision = Revision(41);
+            store::Stats { revision, objects, endpoints: 5, ..store::Stats::default() }
+        }
+
+        fn file_bytes(&self) -> u64 {
+            4_096
+        }
+
+        fn sources(&self) -> Vec<SourceStatus> {
+            let source = Source { cluster: ClusterId::LOCAL, kind: Kind::Pod };
+            vec![SourceStatus { source, live: true, restarts: 3, decode_failures: 1 }]
+        }
+
+        fn waits_for(&self) -> Vec<String> {
+            vec!["the pods are still being listed".to_owned()]
+        }
+    }
+
+    async fn ask(path: &str) -> (StatusCode, String) {
+        let metrics = Arc::new(Metrics::new());
+        metrics.answered("Get", None);
+        metrics.sent(crate::destination::UpdateKind::Add);
+        let admin = admin(metrics, Arc::new(Hub::new()), Arc::new(Loading));
+        let response =
+            admin.oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+        let status = response.status();
+        let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn probes() {
+        assert_eq!(ask("/live").await, (StatusCode::OK, "ok\n".to_owned()));
+        assert_eq!(ask("/ping").await, (StatusCode::OK, "pong\n".to_owned()));
+        let (status, body) = ask("/ready").await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(body, "not ready\n- the pods are still being listed\n");
+        assert_eq!(ask("/debug/pprof").await.0, StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn metrics_are_prometheus_text() {
+        let (status, body) = ask("/metrics").await;
+        assert_eq!(status, StatusCode::OK);
+        let samples: Vec<_> =
+            body.lines().filter(|l| !l.starts_with('#') && !l.contains("rss")).collect();
+        expect_test::expect![[r#"
+            spillway_objects{kind="Service"} 2
+            spillway_objects{kind="Pod"} 7
+            spillway_endpoints 5
+            spillway_revision 41
+            spillway_undo_entries 0
+            spillway_store_file_bytes 4096
+            spillway_commits_total 0
+            spillway_streams 0
+            spillway_updates_sent_total{kind="add"} 1
+            spillway_updates_sent_total{kind="remove"} 0
+            spillway_updates_sent_total{kind="no_endpoints"} 0
+            spillway_streams_ended_total{reason="stopped"} 0
+            spillway_streams_ended_total{reason="behind"} 0
+            spillway_streams_ended_total{reason="failed"} 0
+            spillway_requests_total{method="Get",code="OK"} 1
+            spillway_source_live{cluster="0",kind="Pod"} 1
+            spillway_watch_restarts_total{cluster="0",kind="Pod"} 3
+            spillway_decode_failures_total{cluster="0",kind="Pod"} 1"#]]
+        .assert_eq(&samples.join("\n"));
+        assert!(body.contains("# TYPE spillway_updates_sent_total counter"), "{body}");
+        assert!(body.contains("# TYPE spillway_objects gauge"), "{body}");
+    }
+}

@@ -1,0 +1,20 @@
+//! Answers: Linkerd's Destination API over gRPC, probes and metrics over HTTP.
+//!
+//! *Invariant:* a stream holds a cursor, and neither a set of addresses nor a queue. Its next message is made
+//! from the store when the client can take one.
+
+mod hub;
+
+mod destination;
+mod grpc;
+
+mod http;
+mod metrics;
+
+pub use destination::{
+    Destination, Http2ClientParams, Http2ParamsError, READS_MAX, parse_http2_params,
+};
+pub use grpc::{grpc, serve};
+pub use http::admin;
+pub use hub::{Hub, Subscription};
+pub use metrics::{Metrics, Situation, SourceStatus};

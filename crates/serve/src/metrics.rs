@@ -1,0 +1,250 @@
+//! Numbers for operators: what streams do is counted here, what others know is asked for when it is scraped.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::Source;
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, prometheus_text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use tonic::Code;
+
+use crate::Hub;
+use crate::destination::{StreamEnd, UpdateKind};
+
+/// What the binary knows and this crate doesn't; asked at each scrape or probe.
+pub trait Situation: Send + Sync + 'static {
+    /// What the store holds.
+    fn store(&self) -> store::Stats;
+    /// Bytes of the store's file.
+    fn file_bytes(&self) -> u64;
+    /// The sources that are watched.
+    fn sources(&self) -> Vec<SourceStatus>;
+    /// What keeps the server from being ready, one sentence each; empty when it is.
+    fn waits_for(&self) -> Vec<String>;
+}
+
+/// How a source is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceStatus {
+    /// Which one.
+    pub source: Source,
+    /// It delivers changes as they happen.
+    pub live: bool,
+    /// How often its watch began again.
+    pub restarts: u64,
+    /// Objects that could not be read.
+    pub decode_failures: u64,
+}
+
+/// What the streams count.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// By method and status code.
+    requests: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
+    /// By `UpdateKind`.
+    updates: [AtomicU64; UpdateKind::ALL.len()],
+    /// By `StreamEnd`.
+    ends: [AtomicU64; StreamEnd::ALL.len()],
+}
+
+impl Metrics {
+    /// All zero.
+    pub fn new() -> Metrics {
+        Metrics::default()
+    }
+
+    /// Messages of all Get streams that were handed to HTTP/2.
+    pub fn messages_sent(&self) -> u64 {
+        self.updates.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// A request was answered with a stream (`None`), or refused.
+    pub(crate) fn answered(&self, method: &'static str, refused: Option<Code>) {
+        let code = code_name(refused.unwrap_or(Code::Ok));
+        *self.requests.lock().entry((method, code)).or_default() += 1;
+    }
+
+    pub(crate) fn sent(&self, kind: UpdateKind) {
+        self.updates[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ended(&self, end: StreamEnd) {
+        self.ends[end as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// All metrics of a server, in Prometheus' text format.
+pub(crate) fn scrape(
+    metrics: &Arc<Metrics>,
+    hub: &Arc<Hub>,
+    situation: &Arc<dyn Situation>,
+) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::with_prefix("spillway");
+    registry.register_collector(Box::new(Scrape {
+        metrics: Arc::clone(metrics),
+        hub: Arc::clone(hub),
+        situation: Arc::clone(situation),
+    }));
+    let mut text = String::new();
+    prometheus_text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+struct Scrape {
+    metrics: Arc<Metrics>,
+    hub: Arc<Hub>,
+    situation: Arc<dyn Situation>,
+}
+
+impl std::fmt::Debug for Scrape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scrape").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Scrape {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let mut page = Page { encoder };
+        self.store(&mut page)?;
+        self.streams(&mut page)?;
+        self.sources(&mut page)?;
+        if let Some(bytes) = rss_bytes() {
+            page.gauge("rss_bytes", "Resident memory of the process", bytes)?;
+        }
+        Ok(())
+    }
+}
+
+impl Scrape {
+    fn store(&self, page: &mut Page<'_>) -> std::fmt::Result {
+        let store = self.situation.store();
+        let objects =
+            store.objects.iter().map(|(kind, count)| (labels([("kind", kind.name())]), *count));
+        page.gauges("objects", "Objects stored", objects)?;
+        page.gauge("endpoints", "Endpoints stored that clients may see", store.endpoints)?;
+        page.gauge("revision", "Newest revision of the store", store.revision.0)?;
+        page.gauge("undo_entries", "Entries of the undo log", store.undo_entries)?;
+        page.gauge("store_file_bytes", "Bytes of the store on disk", self.situation.file_bytes())?;
+        page.counter("commits", "Commits since the start", self.hub.commit_count())
+    }
+
+    fn streams(&self, page: &mut Page<'_>) -> std::fmt::Result {
+        let metrics = &self.metrics;
+        page.gauge("streams", "Open Get streams", self.hub.stream_count() as u64)?;
+        let sent = UpdateKind::ALL.map(|kind| {
+            let count = metrics.updates[kind as usize].load(Ordering::Relaxed);
+            (labels([("kind", kind.name())]), count)
+        });
+        page.counters("updates_sent", "Get messages handed to HTTP/2", sent)?;
+        let ended = StreamEnd::ALL.map(|end| {
+            let count = metrics.ends[end as usize].load(Ordering::Relaxed);
+            (labels([("reason", end.name())]), count)
+        });
+        page.counters("streams_ended", "Streams that the server ended", ended)?;
+        let requests = metrics.requests.lock().clone();
+        let requests = requests
+            .into_iter()
+            .map(|((method, code), count)| (labels([("method", method), ("code", code)]), count));
+        page.counters("requests", "Requests by the status they were answered with", requests)
+    }
+
+    fn sources(&self, page: &mut Page<'_>) -> std::fmt::Result {
+        let sources = self.situation.sources();
+        let each = |value: fn(&SourceStatus) -> u64| {
+            let one = move |status: &SourceStatus| {
+                let Source { cluster, kind } = status.source;
+                let cluster = cluster.0.to_string();
+                (labels([("cluster", cluster.as_str()), ("kind", kind.name())]), value(status))
+            };
+            sources.iter().map(one).collect::<Vec<_>>()
+        };
+        let live = each(|status| u64::from(status.live));
+        page.gauges("source_live", "The source delivers changes as they happen", live)?;
+        let restarts = each(|status| status.restarts);
+        page.counters("watch_restarts", "How often a watch began again", restarts)?;
+        let failures = each(|status| status.decode_failures);
+        page.counters("decode_failures", "Objects that could not be read", failures)
+    }
+}
+
+/// All label names are written here, and no value comes from a client or an object.
+type Labels = Vec<(&'static str, String)>;
+
+fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
+    labels.into_iter().map(|(key, value)| (key, value.to_owned())).collect()
+}
+
+/// The page that is being written.
+struct Page<'e> {
+    encoder: DescriptorEncoder<'e>,
+}
+
+impl Page<'_> {
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
+        self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+    }
+
+    fn gauges(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (Labels, u64)>,
+    ) -> std::fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        values
+            .into_iter()
+            .try_for_each(|(labels, value)| metric.encode_family(&labels)?.encode_gauge(&value))
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        metric.encode_counter::<NoLabelSet, _, u64>(&value, None)
+    }
+
+    fn counters(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (Labels, u64)>,
+    ) -> std::fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        values.into_iter().try_for_each(|(labels, value)| {
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)
+        })
+    }
+}
+
+/// The process's resident memory, where the system says so.
+fn rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Status codes as gRPC's documents spell them.
+fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
