@@ -6,11 +6,11 @@ mod name;
 mod port;
 mod selector;
 
+mod owner;
+mod server;
 mod service;
 mod slice;
 mod workload;
-mod server;
-mod owner;
 
 mod claim;
 

@@ -34,10 +34,7 @@ impl PortSet {
     /// Parses a list such as `25, 4143,8000-8100,db,`. `named` gives the port of a name, and is asked before
     /// numbers are tried (`80-90` may be a name). Bad items are reported and skipped; the rest stays valid.
     /// Blank items are no names (Q44).
-    pub fn parse(
-        list: &str,
-        named: impl Fn(&str) -> Option<u16>,
-    ) -> (PortSet, Vec<PortSetError>) {
+    pub fn parse(list: &str, named: impl Fn(&str) -> Option<u16>) -> (PortSet, Vec<PortSetError>) {
         let mut end = list.len().min(PORT_LIST_BYTES_MAX);
         while !list.is_char_boundary(end) {
             end -= 1;

@@ -109,41 +109,43 @@ fn random_object(random: &mut Random, kind: Kind) -> Object {
             workloads: None,
             port: ServerPort::Number(80 + random.below(3) as u16),
         }),
-        _ => {
-            let v6 = random.chance(30);
-            let mut endpoints: BTreeMap<_, SliceEndpoint> = BTreeMap::new();
-            for _ in 0..random.below(6) {
-                let target = match random.below(4) {
-                    0 => Target::Bare,
-                    _ => Target::Pod(key(Kind::Pod, &format!("pod-{}", random.below(5))).name),
-                };
-                let endpoint = SliceEndpoint {
-                    ip: ip(v6, random.below(6)),
-                    ready: random.chance(75),
-                    target: target.clone(),
-                    hostname: random.chance(30).then(|| format!("h-{}", random.below(2))),
-                    zone: None,
-                    hints: if random.chance(40) { vec!["z1".to_owned()] } else { Vec::new() },
-                };
-                let ip = (target == Target::Bare).then_some(endpoint.ip);
-                endpoints.entry((target, ip)).or_insert(endpoint);
-            }
-            Object::Slice(Slice {
-                service: random
-                    .chance(90)
-                    .then(|| key(Kind::Service, &format!("svc-{}", random.below(2))).name),
-                family: if v6 { Family::V6 } else { Family::V4 },
-                meta: SliceMeta {
-                    ports: Some(vec![SlicePort {
-                        name: String::new(),
-                        port: Some(8000 + random.below(2) as u16),
-                    }]),
-                    ..SliceMeta::default()
-                },
-                endpoints: endpoints.into_values().collect(),
-            })
-        }
+        _ => random_slice(random),
     }
+}
+
+fn random_slice(random: &mut Random) -> Object {
+    let v6 = random.chance(30);
+    let mut endpoints: BTreeMap<_, SliceEndpoint> = BTreeMap::new();
+    for _ in 0..random.below(6) {
+        let target = match random.below(4) {
+            0 => Target::Bare,
+            _ => Target::Pod(key(Kind::Pod, &format!("pod-{}", random.below(5))).name),
+        };
+        let endpoint = SliceEndpoint {
+            ip: ip(v6, random.below(6)),
+            ready: random.chance(75),
+            target: target.clone(),
+            hostname: random.chance(30).then(|| format!("h-{}", random.below(2))),
+            zone: None,
+            hints: if random.chance(40) { vec!["z1".to_owned()] } else { Vec::new() },
+        };
+        let ip = (target == Target::Bare).then_some(endpoint.ip);
+        endpoints.entry((target, ip)).or_insert(endpoint);
+    }
+    Object::Slice(Slice {
+        service: random
+            .chance(90)
+            .then(|| key(Kind::Service, &format!("svc-{}", random.below(2))).name),
+        family: if v6 { Family::V6 } else { Family::V4 },
+        meta: SliceMeta {
+            ports: Some(vec![SlicePort {
+                name: String::new(),
+                port: Some(8000 + random.below(2) as u16),
+            }]),
+            ..SliceMeta::default()
+        },
+        endpoints: endpoints.into_values().collect(),
+    })
 }
 
 const KINDS: [(Kind, &str, u64); 5] = [
