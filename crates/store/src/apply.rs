@@ -15,6 +15,12 @@ use crate::{Error, WakeKey, record};
 /// The kinds that become workloads.
 const WORKLOADS: [Kind; 2] = [Kind::Pod, Kind::ExternalWorkload];
 
+/// Whose numbers a kind's objects have: those of all workloads are one sequence, since their claims are told
+/// apart by them alone.
+fn numbering(kind: Kind) -> Kind {
+    if WORKLOADS.contains(&kind) { Kind::Pod } else { kind }
+}
+
 impl Work<'_> {
     pub(crate) fn apply(&mut self, change: Change) -> Result<(), Error> {
         match change {
@@ -47,7 +53,7 @@ impl Work<'_> {
         match self.object(key)? {
             Some(object) => Ok(object),
             None => {
-                let id = self.next_id(source.kind as usize)?;
+                let id = self.next_id(numbering(source.kind) as usize)?;
                 Ok(v1::Object { id, version: String::new(), slices: 0, vacant: 0, body: None })
             }
         }

@@ -62,6 +62,9 @@ pub enum Error {
         "no number is left for another object; remove the data folder, it is rebuilt from its sources"
     )]
     NoNumberLeft,
+    /// The writer is gone, and with it the store is closed.
+    #[error("the store is closed")]
+    Closed,
     /// An earlier commit failed, so nothing is known of the file until it is opened again.
     #[error("an earlier commit failed; the store must be opened again")]
     Poisoned,

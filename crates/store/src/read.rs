@@ -8,7 +8,7 @@ use lru::LruCache;
 use model::{
     ClusterId, Metadata, ObjectName, ResourceVersion, Revision, ServiceName, SliceMeta, Source,
 };
-use parking_lot::Mutex;
+use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
 use redb::{Database, ReadableDatabase};
 
 use crate::record::{self, v1};
@@ -27,7 +27,8 @@ pub struct Reader {
 
 /// What all readers, and the writer, share.
 pub(crate) struct Shared {
-    database: Arc<Database>,
+    /// `None` once the writer is gone. Each snapshot holds the lock, so that closing waits for them.
+    database: Arc<RwLock<Option<Arc<Database>>>>,
     path: PathBuf,
     stats: Mutex<Stats>,
     /// Numbers are never used twice, so what is cached is never out of date.
@@ -43,12 +44,17 @@ impl Shared {
     pub(crate) fn set_stats(&self, stats: Stats) {
         *self.stats.lock() = stats;
     }
+
+    /// Closes the file for readers, once the snapshots that there are have been dropped.
+    pub(crate) fn close(&self) {
+        *self.database.write() = None;
+    }
 }
 
 impl Reader {
     pub(crate) fn new(database: Arc<Database>, path: PathBuf) -> Reader {
         let shared = Shared {
-            database,
+            database: Arc::new(RwLock::new(Some(database))),
             path,
             stats: Mutex::default(),
             metadata: Mutex::new(LruCache::new(DECODED_MAX)),
@@ -63,14 +69,15 @@ impl Reader {
 
     /// The newest revision. To be dropped soon: as long as it lives, pages of its time aren't used again.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        let txn = self.shared.database.begin_read()?;
+        let open = self.shared.database.read_arc();
+        let txn = open.as_ref().ok_or(Error::Closed)?.begin_read()?;
         let tables = ReadTables::open(&txn)?;
         let meta: v1::Meta = match tables.meta.get(crate::disk::META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
             None => v1::Meta::default(),
         };
         let (revision, trimmed) = (Revision(meta.revision), Revision(meta.trimmed));
-        Ok(Snapshot { shared: self.shared.clone(), tables, revision, trimmed })
+        Ok(Snapshot { shared: self.shared.clone(), tables, revision, trimmed, _open: open })
     }
 
     /// The writer's counts after its last commit.
@@ -95,6 +102,8 @@ pub struct Snapshot {
     pub(crate) tables: ReadTables,
     revision: Revision,
     trimmed: Revision,
+    /// Declared last, so that it is released when nothing of the transaction is left.
+    _open: ArcRwLockReadGuard<RawRwLock, Option<Arc<Database>>>,
 }
 
 impl Snapshot {

@@ -36,6 +36,14 @@ fn config(undo_entries_max: u64) -> Config {
     Config { cache_bytes: 4 << 20, join, join_version: 1, undo_entries_max }
 }
 
+fn workload_key(target: &Target) -> Key {
+    match target {
+        Target::Pod(name) => key(Kind::Pod, name.name()),
+        Target::ExternalWorkload(name) => key(Kind::ExternalWorkload, name.name()),
+        Target::Bare => unreachable!("a bare address stands for nothing"),
+    }
+}
+
 fn source(kind: Kind) -> Source {
     Source { cluster: ClusterId::LOCAL, kind }
 }
@@ -74,7 +82,7 @@ fn random_object(random: &mut Random, kind: Kind) -> Object {
         Kind::Service => {
             Object::Service(Service { local_traffic: random.chance(50), ..Service::default() })
         }
-        Kind::Pod => Object::Workload(Workload {
+        Kind::Pod | Kind::ExternalWorkload => Object::Workload(Workload {
             template: Template {
                 kind: WorkloadKind::Pod,
                 namespace: "shop".to_owned(),
@@ -117,8 +125,12 @@ fn random_slice(random: &mut Random) -> Object {
     let v6 = random.chance(30);
     let mut endpoints: BTreeMap<_, SliceEndpoint> = BTreeMap::new();
     for _ in 0..random.below(6) {
-        let target = match random.below(4) {
+        let target = match random.below(5) {
             0 => Target::Bare,
+            1 => {
+                let name = format!("vm-{}", random.below(3));
+                Target::ExternalWorkload(key(Kind::ExternalWorkload, &name).name)
+            }
             _ => Target::Pod(key(Kind::Pod, &format!("pod-{}", random.below(5))).name),
         };
         let endpoint = SliceEndpoint {
@@ -148,10 +160,11 @@ fn random_slice(random: &mut Random) -> Object {
     })
 }
 
-const KINDS: [(Kind, &str, u64); 5] = [
+const KINDS: [(Kind, &str, u64); 6] = [
     (Kind::EndpointSlice, "slice", 4),
     (Kind::EndpointSlice, "slice", 4),
     (Kind::Pod, "pod", 5),
+    (Kind::ExternalWorkload, "vm", 3),
     (Kind::ReplicaSet, "rs", 2),
     (Kind::Server, "srv", 2),
 ];
@@ -201,12 +214,10 @@ impl Oracle {
             for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
                 let workload = match &endpoint.target {
                     Target::Bare => None,
-                    Target::Pod(name) | Target::ExternalWorkload(name) => {
-                        match self.objects.get(&key(Kind::Pod, name.name())) {
-                            Some((_, Object::Workload(workload))) => Some(workload),
-                            _ => continue,
-                        }
-                    }
+                    target => match self.objects.get(&workload_key(target)) {
+                        Some((_, Object::Workload(workload))) => Some(workload),
+                        _ => continue,
+                    },
                 };
                 found.push(Found { order: *order, slice_name, slice, endpoint, workload });
             }

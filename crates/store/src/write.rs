@@ -143,6 +143,13 @@ impl Writer {
     }
 }
 
+/// The store is closed with its writer: another process may open the file as soon as this returns.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
 impl Work<'_> {
     fn finish(mut self) -> Result<(v1::Meta, Commit), Error> {
         self.rejoin()?;
@@ -156,7 +163,7 @@ impl Work<'_> {
         Ok((self.meta, self.done))
     }
 
-    /// The next number of a kind; 0 is for what is interned, and no number is 0.
+    /// The next number of a kind, or for 0 of what is interned. No number is 0.
     pub(crate) fn next_id(&mut self, kind: usize) -> Result<u32, Error> {
         let last = &mut self.meta.ids[kind];
         *last = last.checked_add(1).ok_or(Error::NoNumberLeft)?;
