@@ -1,0 +1,174 @@
+//! From a kubeconfig, or from within a pod, to a client.
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+use super::failure::chain;
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig isn't there.
+    #[error("kubeconfig {} does not exist", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The kubeconfig is there, and can't be read.
+    #[error("kubeconfig {} can't be read: {reason}", path.display())]
+    Unreadable {
+        /// Where it is.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// The kubeconfig isn't one.
+    #[error("{file} can't be parsed: {reason}")]
+    Unparsable {
+        /// Which one.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The kubeconfig doesn't have the context.
+    #[error("{file} has no context {context:?}; it has {}", list(known))]
+    UnknownContext {
+        /// Which kubeconfig.
+        file: String,
+        /// What was asked for.
+        context: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// The kubeconfig doesn't say which context to use.
+    #[error("{file} has no current-context, and none is named by --context")]
+    NoContext {
+        /// Which kubeconfig.
+        file: String,
+    },
+    /// Neither in a pod, nor with a kubeconfig.
+    #[error(
+        "no cluster to connect to: not in a pod ({in_cluster}), and no usable kubeconfig ({kubeconfig}); name one with --kubeconfig"
+    )]
+    Nowhere {
+        /// Why not as a pod.
+        in_cluster: String,
+        /// Why not with the usual kubeconfig.
+        kubeconfig: String,
+    },
+    /// The configuration was read, and can't be used.
+    #[error("{file} can't be used: {reason}")]
+    Unusable {
+        /// Which configuration.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The API server didn't say which cluster it serves.
+    #[error("can't tell which cluster this is (get namespace kube-system): {reason}")]
+    Identity {
+        /// What it said instead.
+        reason: String,
+    },
+}
+
+fn list(known: &[String]) -> String {
+    match known {
+        [] => "none".to_owned(),
+        known => known.join(", "),
+    }
+}
+
+/// A client for the API server that the kubeconfig names, with its own or the given context. Without a
+/// kubeconfig: that of the pod's own cluster, else that of `$KUBECONFIG` or `~/.kube/config`.
+///
+/// Nothing is sent yet: whether the API server is there is seen by the watches, which go on trying.
+pub async fn connect(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<Client, ConnectError> {
+    let (mut config, file) = match (kubeconfig, context) {
+        (Some(path), context) => from_file(path, context).await?,
+        // A context can only be one of a kubeconfig.
+        (None, Some(_)) => usual(context).await?,
+        (None, None) => match Config::incluster() {
+            Ok(config) => (config, "the pod's own configuration".to_owned()),
+            Err(in_cluster) => usual(None).await.map_err(|error| nowhere(&in_cluster, error))?,
+        },
+    };
+    // Waiting and retrying are the driver's, which does it with jitter and says so.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| ConnectError::Unusable { file, reason: chain(&error) })
+}
+
+async fn from_file(path: &Path, context: Option<&str>) -> Result<(Config, String), ConnectError> {
+    let file = format!("kubeconfig {}", path.display());
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unread(error, &file))?;
+    choose(kubeconfig, file, context).await
+}
+
+async fn usual(context: Option<&str>) -> Result<(Config, String), ConnectError> {
+    let file = "the usual kubeconfig ($KUBECONFIG or ~/.kube/config)".to_owned();
+    let kubeconfig = Kubeconfig::read().map_err(|error| unread(error, &file))?;
+    choose(kubeconfig, file, context).await
+}
+
+async fn choose(
+    kubeconfig: Kubeconfig,
+    file: String,
+    context: Option<&str>,
+) -> Result<(Config, String), ConnectError> {
+    let known: Vec<_> = kubeconfig.contexts.iter().map(|it| it.name.clone()).collect();
+    let context = context.map(str::to_owned);
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    match Config::from_custom_kubeconfig(kubeconfig, &options).await {
+        Ok(config) => Ok((config, file)),
+        Err(KubeconfigError::CurrentContextNotSet) => Err(ConnectError::NoContext { file }),
+        Err(KubeconfigError::LoadContext(context)) => {
+            Err(ConnectError::UnknownContext { file, context, known })
+        }
+        Err(error) => Err(ConnectError::Unusable { file, reason: chain(&error) }),
+    }
+}
+
+fn unread(error: KubeconfigError, file: &str) -> ConnectError {
+    match error {
+        KubeconfigError::ReadConfig(error, path) => match error.kind() {
+            std::io::ErrorKind::NotFound => ConnectError::Missing { path },
+            _ => ConnectError::Unreadable { path, reason: error.to_string() },
+        },
+        error => ConnectError::Unparsable { file: file.to_owned(), reason: chain(&error) },
+    }
+}
+
+/// Outside of a pod and without a kubeconfig both ways are worth naming; a kubeconfig that is bad is its own news.
+fn nowhere(in_cluster: &InClusterError, error: ConnectError) -> ConnectError {
+    match error {
+        ConnectError::Missing { .. } | ConnectError::NoContext { .. } => {
+            ConnectError::Nowhere { in_cluster: chain(in_cluster), kubeconfig: error.to_string() }
+        }
+        error => error,
+    }
+}
+
+/// What makes a cluster this one: the uid of its namespace `kube-system`. A stored version means something
+/// only to the cluster that gave it, whatever the name under which it is reached.
+pub async fn cluster_uid(client: &Client) -> Result<String, ConnectError> {
+    #[derive(serde::Deserialize)]
+    struct Namespace {
+        metadata: Metadata,
+    }
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        uid: String,
+    }
+    let identity = |reason| ConnectError::Identity { reason };
+    let request = kube::core::Request::new("/api/v1/namespaces")
+        .get("kube-system", &kube::core::params::GetParams::default())
+        .map_err(|error| identity(chain(&error)))?;
+    let namespace: Namespace =
+        client.request(request).await.map_err(|error| identity(chain(&error)))?;
+    Ok(namespace.metadata.uid)
+}

@@ -1,0 +1,306 @@
+//! Keeps one source listed and watched, whatever happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use model::{Change, ResourceVersion, Source};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::backoff::{Backoff, unit};
+use super::event;
+use super::failure::Failure;
+use super::limits::{
+    ABSENT_DOUBT, ABSENT_WAIT, PAGE_ITEMS_MAX, WATCH_SECS_MIN, WATCH_SECS_SPREAD, WATCH_SHORT,
+};
+use super::lines::Line;
+use super::resource::Resource;
+use super::session::{Quality, Session};
+use super::status::{SourceStatus, State, Status};
+use super::transport::{self, WatchStream};
+use crate::Delivery;
+
+/// Lists and watches a source for as long as anybody takes its changes. With `resume`, the version that was
+/// committed last, nothing is listed as long as the API server can go on from there.
+///
+/// A listing that is interrupted begins again, so it is never ended half; a full channel stops the reading.
+pub async fn watch(
+    client: Client,
+    source: Source,
+    resume: Option<ResourceVersion>,
+    to: mpsc::Sender<Delivery>,
+    status: Arc<Status>,
+) {
+    let mut driver = Driver {
+        client,
+        source,
+        resource: Resource::new(source.kind),
+        to,
+        status,
+        // The empty version is that of a kind which the API server did not have.
+        position: resume.filter(|version| !version.0.is_empty()),
+        streaming: true,
+        page_items: PAGE_ITEMS_MAX,
+        backoff: Backoff::default(),
+        quality: Quality::default(),
+        absence: Absence::default(),
+    };
+    driver.update(|_| ());
+    let to = driver.to.clone();
+    tokio::select! {
+        () = driver.run() => {}
+        () = to.closed() => {}
+    }
+}
+
+struct Driver {
+    client: Client,
+    source: Source,
+    resource: Resource,
+    to: mpsc::Sender<Delivery>,
+    status: Arc<Status>,
+    /// Where the watch goes on: everything up to here was handed on. `None`: list.
+    position: Option<ResourceVersion>,
+    /// The API server may do streaming lists.
+    streaming: bool,
+    page_items: u32,
+    backoff: Backoff,
+    quality: Quality,
+    absence: Absence,
+}
+
+/// What is known of a kind that the API server doesn't have.
+#[derive(Default)]
+struct Absence {
+    /// It has been there.
+    listed: bool,
+    /// It was missing so many times in a row.
+    missed: u32,
+    /// That it has no objects was said.
+    said: bool,
+}
+
+impl Driver {
+    async fn run(&mut self) {
+        loop {
+            let ended = self.turn().await;
+            let Some(wait) = self.after(ended).await else { return };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// One connection's life, or a listing and one. `Ok` if the API server ended it in order.
+    async fn turn(&mut self) -> Result<(), Failure> {
+        let secs = WATCH_SECS_MIN + (f64::from(WATCH_SECS_SPREAD) * unit()) as u32;
+        if self.position.is_none() && self.streaming {
+            let request = self.resource.initial(secs)?;
+            let stream = WatchStream::open(&self.client, request, self.resource.plural).await?;
+            self.opened();
+            self.begin_listing();
+            let session = Session::listing(self.source, self.resource.plural);
+            return self.hear(session, stream).await;
+        }
+        let version = match self.position.clone() {
+            Some(version) => version,
+            None => self.pages().await?,
+        };
+        self.probe(&version).await?;
+        let request = self.resource.follow(&version.0, secs)?;
+        let stream = WatchStream::open(&self.client, request, self.resource.plural).await?;
+        self.opened();
+        self.update(|status| status.state = State::Live);
+        let session = Session::following(self.source, self.resource.plural, version);
+        self.hear(session, stream).await
+    }
+
+    /// Is the version one that the API server has come to? If its etcd was restored from a backup it may be of
+    /// the future, and a watch from there would be silent until the future comes.
+    async fn probe(&self, version: &ResourceVersion) -> Result<(), Failure> {
+        let request = self.resource.probe()?;
+        let body = transport::document(&self.client, request, self.resource.plural).await?;
+        let now = ResourceVersion(event::page(&body)?.version);
+        if now.order() < version.order() {
+            return Err(Failure::Expired(format!(
+                "the API server is at version {}, before ours of {}: it was restored",
+                now.0, version.0
+            )));
+        }
+        Ok(())
+    }
+
+    /// Lists in pages, one of them in memory.
+    async fn pages(&mut self) -> Result<ResourceVersion, Failure> {
+        let mut session = Session::listing(self.source, self.resource.plural);
+        let (mut token, mut first) = (None::<String>, None);
+        loop {
+            let request = self.resource.page(self.page_items, token.as_deref())?;
+            let body = transport::document(&self.client, request, self.resource.plural).await?;
+            let page = event::page(&body)?;
+            if first.is_none() {
+                self.opened();
+                self.begin_listing();
+            }
+            let version = first.get_or_insert(ResourceVersion(page.version));
+            for item in &page.items {
+                session.object(item.get(), &mut self.quality);
+                if session.is_full() {
+                    self.deliver(&mut session).await?;
+                }
+            }
+            if page.token.is_empty() {
+                session.end(version.clone());
+                self.deliver(&mut session).await?;
+                return Ok(session.version().clone());
+            }
+            token = Some(page.token);
+        }
+    }
+
+    /// Hands on what a watch says until it ends. What has arrived together is handed on together.
+    async fn hear(&mut self, mut session: Session, mut stream: WatchStream) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let mut heard = false;
+        loop {
+            while let Some(line) = stream.lines.next() {
+                heard = true;
+                match line {
+                    Line::Whole(line) => session.line(line, &mut self.quality)?,
+                    Line::TooLong => self.quality.too_long(self.source),
+                }
+                if session.is_full() {
+                    self.deliver(&mut session).await?;
+                }
+            }
+            let more = match stream.more_now() {
+                Some(more) => more?,
+                None => {
+                    // The objects of a listing come one by one, and nobody waits for each.
+                    if !session.is_listing() {
+                        self.deliver(&mut session).await?;
+                    }
+                    stream.more().await?
+                }
+            };
+            if !more {
+                break;
+            }
+        }
+        self.deliver(&mut session).await?;
+        if session.is_listing() {
+            self.streaming = false;
+            return Err(Failure::Broken("the watch ended before the listing did".to_owned()));
+        }
+        if !heard && begun.elapsed() < WATCH_SHORT {
+            return Err(Failure::Broken("the API server ended the watch at once".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Hands on what the session has. Waits while there is no room, and so does the API server.
+    async fn deliver(&mut self, session: &mut Session) -> Result<(), Failure> {
+        let changes = session.take();
+        let rejects = self.quality.rejects;
+        self.update(|status| status.rejects = rejects);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.to.send(Delivery::new(changes)).await.map_err(|_| Failure::Closed)?;
+        if !session.is_listing() {
+            self.position = Some(session.version().clone());
+            self.absence.listed = true;
+            self.backoff.reset();
+            self.update(|status| status.state = State::Live);
+        }
+        Ok(())
+    }
+
+    /// What to do after a watch has ended: wait so long, or `None`: nothing any more.
+    async fn after(&mut self, ended: Result<(), Failure>) -> Option<Duration> {
+        let failure = match ended {
+            Err(Failure::Closed) => return None,
+            Err(Failure::Unsupported(why)) if self.streaming && self.position.is_none() => {
+                tracing::info!(source = %self.source, "listing in pages, since streaming is refused: {why}");
+                self.streaming = false;
+                return Some(Duration::ZERO);
+            }
+            Err(Failure::PageTooLong) if self.page_items > 1 => {
+                self.page_items = (self.page_items / 8).max(1);
+                return Some(Duration::ZERO);
+            }
+            Err(Failure::Absent) if self.resource.optional => return self.absent().await,
+            ended => ended.err(),
+        };
+        self.absence.missed = 0;
+        self.update(|status| status.restarts += 1);
+        let Some(failure) = failure else {
+            self.backoff.reset();
+            return Some(Duration::ZERO);
+        };
+        // A version that the API server can't even parse is none to go on from either.
+        if let Failure::Expired(_) | Failure::Unsupported(_) = failure
+            && self.position.take().is_some()
+        {
+            // It answers, so there is nothing to wait for, however long it was away.
+            self.backoff.reset();
+        }
+        let wait = self.backoff.next(unit());
+        self.failed(&failure, wait);
+        Some(wait)
+    }
+
+    /// Says what failed; loudly only what is new.
+    fn failed(&self, failure: &Failure, wait: Duration) {
+        let (source, text) = (self.source, failure.to_string());
+        if self.status.of(source).last_error.as_ref() == Some(&text) {
+            tracing::debug!(%source, ?wait, "again: {text}");
+        } else {
+            tracing::warn!(%source, ?wait, "{text}");
+        }
+        self.update(|status| {
+            status.state = match failure {
+                Failure::Refused(why) => State::Refused(why.clone()),
+                _ => State::Connecting,
+            };
+            status.last_error = Some(text);
+        });
+    }
+
+    /// The API server doesn't have the kind: then there are no objects of it. If there were some, that is said
+    /// only after a second look.
+    async fn absent(&mut self) -> Option<Duration> {
+        self.absence.missed += 1;
+        let known = self.position.is_some() || self.absence.listed;
+        if known && self.absence.missed < 2 {
+            return Some(ABSENT_DOUBT);
+        }
+        self.position = None;
+        if !self.absence.said {
+            let (source, version) = (self.source, ResourceVersion::default());
+            tracing::info!(%source, "the API server doesn't have this kind; looking again every {ABSENT_WAIT:?}");
+            let changes = vec![Change::Begin { source }, Change::End { source, version }];
+            self.to.send(Delivery::new(changes)).await.ok()?;
+            self.absence = Absence { said: true, ..Absence::default() };
+        }
+        self.update(|status| status.state = State::Absent);
+        Some(ABSENT_WAIT.mul_f64(0.5 + unit()))
+    }
+
+    /// The API server has the kind, and lets us have it.
+    fn opened(&mut self) {
+        self.absence.missed = 0;
+        self.absence.said = false;
+    }
+
+    fn begin_listing(&self) {
+        tracing::debug!(source = %self.source, "listing");
+        self.update(|status| {
+            status.state = State::Listing;
+            status.listings += 1;
+        });
+    }
+
+    fn update(&self, change: impl FnOnce(&mut SourceStatus)) {
+        self.status.update(self.source, change);
+    }
+}

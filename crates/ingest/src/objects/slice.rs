@@ -1,0 +1,170 @@
+//! EndpointSlices.
+
+use model::limits::SLICE_ENDPOINTS_MAX;
+use model::{Family, Object, ObjectName, Slice, SliceEndpoint, SliceMeta, SlicePort, Target};
+use serde::Deserialize;
+use serde::de::Error as _;
+
+use super::meta::{self, Meta};
+use super::warnings::Warnings;
+use super::{Decoded, ip, labels, nullable, ports};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    #[serde(default, deserialize_with = "nullable::default")]
+    metadata: Meta,
+    #[serde(default, deserialize_with = "nullable::default")]
+    address_type: String,
+    #[serde(default, deserialize_with = "nullable::default")]
+    ports: Vec<Port>,
+    #[serde(default, deserialize_with = "nullable::default")]
+    endpoints: Vec<Endpoint>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Port {
+    #[serde(deserialize_with = "nullable::default")]
+    name: String,
+    port: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Endpoint {
+    #[serde(deserialize_with = "nullable::default")]
+    addresses: Vec<String>,
+    #[serde(deserialize_with = "nullable::default")]
+    conditions: Conditions,
+    #[serde(deserialize_with = "nullable::default")]
+    hostname: String,
+    target_ref: Option<TargetRef>,
+    zone: Option<String>,
+    #[serde(deserialize_with = "nullable::default")]
+    hints: Hints,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Conditions {
+    ready: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Hints {
+    #[serde(deserialize_with = "nullable::default")]
+    for_zones: Vec<ForZone>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ForZone {
+    #[serde(deserialize_with = "nullable::default")]
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TargetRef {
+    #[serde(deserialize_with = "nullable::default")]
+    kind: String,
+    #[serde(deserialize_with = "nullable::default")]
+    name: String,
+    #[serde(deserialize_with = "nullable::default")]
+    namespace: String,
+}
+
+/// Reads an EndpointSlice.
+pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, serde_json::Error> {
+    let Document { mut metadata, address_type, ports, endpoints } = serde_json::from_str(json)?;
+    if endpoints.len() > SLICE_ENDPOINTS_MAX {
+        let count = endpoints.len();
+        return Err(serde_json::Error::custom(format_args!(
+            "{count} endpoints are more than the {SLICE_ENDPOINTS_MAX} that Kubernetes allows"
+        )));
+    }
+    let namespace = meta::namespace(model::Kind::EndpointSlice, &metadata.namespace).to_owned();
+    let slice = Slice {
+        service: service(&namespace, &metadata),
+        family: if address_type == "IPv6" { Family::V6 } else { Family::V4 },
+        meta: slice_meta(&mut metadata, ports),
+        endpoints: endpoints
+            .into_iter()
+            .flat_map(|endpoint| claims(&namespace, endpoint, warnings))
+            .collect(),
+    };
+    Ok(Decoded { meta: metadata, object: Object::Slice(slice) })
+}
+
+/// The label decides, even if it is empty; without it the first owner that is a Service.
+fn service(namespace: &str, meta: &Meta) -> Option<ObjectName> {
+    let name = match meta.labels.get(labels::SERVICE_NAME) {
+        Some(label) => label,
+        None => &meta.owner_references.iter().find(|owner| owner.kind == "Service")?.name,
+    };
+    if name.is_empty() {
+        return None;
+    }
+    ObjectName::new(namespace, name.as_str()).ok()
+}
+
+fn slice_meta(meta: &mut Meta, written: Vec<Port>) -> SliceMeta {
+    let slice_port = |Port { name, port }| SlicePort { name, port: ports::number(port) };
+    let slice_ports: Vec<_> = written.into_iter().map(slice_port).collect();
+    SliceMeta {
+        // The API server gives an empty list as null, so there is no difference to keep (spec §2.3).
+        ports: (!slice_ports.is_empty()).then_some(slice_ports),
+        mirror_cluster: meta.labels.remove(labels::MIRROR_CLUSTER),
+        remote_service: meta.annotations.remote_service.take(),
+        gateway_identity: meta.annotations.gateway_identity.take().filter(|name| !name.is_empty()),
+    }
+}
+
+/// The addresses of an endpoint that a client could be given: the last one of a pod or workload, each one of a
+/// bare endpoint (spec §2.4).
+fn claims(namespace: &str, endpoint: Endpoint, warnings: &mut Warnings) -> Vec<SliceEndpoint> {
+    let target = match target(namespace, endpoint.target_ref) {
+        Ok(Some(target)) => target,
+        Ok(None) => return Vec::new(),
+        Err(error) => {
+            warnings.push(format_args!("an endpoint's target: {error}"));
+            return Vec::new();
+        }
+    };
+    let written = match target {
+        Target::Bare => endpoint.addresses.as_slice(),
+        Target::Pod(_) | Target::ExternalWorkload(_) => {
+            &endpoint.addresses[endpoint.addresses.len().saturating_sub(1)..]
+        }
+    };
+    let mut hints: Vec<_> = endpoint.hints.for_zones.into_iter().map(|zone| zone.name).collect();
+    hints.sort_unstable();
+    hints.dedup();
+    let claim = |ip| SliceEndpoint {
+        ip,
+        ready: endpoint.conditions.ready.unwrap_or(true),
+        target: target.clone(),
+        hostname: Some(endpoint.hostname.clone()).filter(|name| !name.is_empty()),
+        zone: endpoint.zone.clone(),
+        hints: hints.clone(),
+    };
+    written.iter().filter_map(|text| ip::parse(text)).map(claim).collect()
+}
+
+/// What an endpoint stands for; `None` if it is something that nobody serves.
+fn target(namespace: &str, target: Option<TargetRef>) -> Result<Option<Target>, model::NameError> {
+    let Some(TargetRef { kind, name, namespace: own_namespace }) = target else {
+        return Ok(Some(Target::Bare));
+    };
+    if name.is_empty() {
+        return Ok(None);
+    }
+    Ok(match kind.as_str() {
+        // As it is written: a pod without a namespace is none.
+        "Pod" => Some(Target::Pod(ObjectName::new(own_namespace, name)?)),
+        "ExternalWorkload" => Some(Target::ExternalWorkload(ObjectName::new(namespace, name)?)),
+        _ => None,
+    })
+}
