@@ -1,0 +1,176 @@
+//! `spillway serve`: what was typed, and what it means.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use model::PortSet;
+use resolve::Settings;
+use spillway::{Options, SourceOptions};
+
+use super::{refuse, values};
+
+/// Arguments of `spillway serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Where proxies ask (gRPC); `:PORT` is all interfaces, IPv4 and IPv6.
+    #[arg(long, value_name = "ADDR", default_value = ":8086", value_parser = values::listen)]
+    addr: SocketAddr,
+    /// Where /live, /ready and /metrics are.
+    #[arg(long, visible_alias = "metrics-addr", value_name = "ADDR", default_value = ":9996", value_parser = values::listen)]
+    admin_addr: SocketAddr,
+    /// Where the data is kept. It is a cache: removing it costs a new listing, nothing else.
+    #[arg(long, value_name = "DIR", default_value = "spillway-data")]
+    data: PathBuf,
+    /// How much of the data is held in memory.
+    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = values::bytes)]
+    cache_bytes: usize,
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    answer: AnswerArgs,
+    /// How much is logged, and how.
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+/// Where the cluster's objects come from.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Source (default: Kubernetes, in-cluster or ~/.kube/config)")]
+struct SourceArgs {
+    /// The kubeconfig of the cluster.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["manifests", "synthetic"])]
+    kubeconfig: Option<PathBuf>,
+    /// The context within the kubeconfig [default: its current one].
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["manifests", "synthetic"])]
+    context: Option<String>,
+    /// A folder of YAML and JSON manifests instead of a cluster; edits are seen.
+    #[arg(long, value_name = "DIR", conflicts_with = "synthetic")]
+    manifests: Option<PathBuf>,
+    /// A made-up cluster instead, such as `services=20,endpoints=50,big=250x1000,churn=10` (docs/synthetic.md).
+    #[arg(long, value_name = "SPEC")]
+    synthetic: Option<String>,
+}
+
+/// What an answer depends on besides the cluster: the settings of Linkerd's own destination service.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Answers (as Linkerd's destination service)")]
+struct AnswerArgs {
+    /// The DNS domain of the cluster.
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local", value_parser = values::domain)]
+    cluster_domain: String,
+    /// The trust domain of identities.
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local", value_parser = values::domain)]
+    identity_trust_domain: String,
+    /// The namespace of Linkerd's control plane.
+    #[arg(long, value_name = "NAMESPACE", default_value = "linkerd")]
+    controller_namespace: String,
+    /// How meshed connections are carried.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = TransportMode::Transparent)]
+    outbound_transport_mode: TransportMode,
+    /// Hint to proxies that meshed pods speak HTTP/2.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    enable_h2_upgrade: bool,
+    /// Answer with IPv6 addresses, and prefer them.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    enable_ipv6: bool,
+    /// Ports that are opaque unless a pod or Service says otherwise, such as 25,587,3306,5432.
+    #[arg(long, value_name = "PORTS", default_value = "", value_parser = values::ports, hide_default_value = true)]
+    default_opaque_ports: PortSet,
+    /// Weigh endpoints of the client's zone ten times.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    ext_endpoint_zone_weights: bool,
+    /// HTTP/2 parameters for meshed endpoints, as JSON.
+    #[arg(long, value_name = "JSON", default_value = "", hide_default_value = true)]
+    meshed_http2_client_params: String,
+}
+
+/// How much is logged, and how.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Logs (standard error)")]
+pub(crate) struct LogArgs {
+    /// How much.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = LogLevel::Info)]
+    pub(crate) log_level: LogLevel,
+    /// In which form.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Plain)]
+    pub(crate) log_format: LogFormat,
+}
+
+/// Linkerd's levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogLevel {
+    #[value(alias = "panic", alias = "fatal")]
+    Error,
+    #[value(alias = "warning")]
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    Plain,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum TransportMode {
+    /// To the port that the application listens on.
+    Transparent,
+    /// To the proxy's own port, with a header.
+    TransportHeader,
+}
+
+impl ServeArgs {
+    /// What was meant.
+    pub(crate) fn meaning(self) -> Result<Options, clap::Error> {
+        let source = self.source.meaning()?;
+        let http2_params = self.answer.http2_params()?;
+        Ok(Options {
+            addr: self.addr,
+            admin_addr: Some(self.admin_addr),
+            cache_bytes: self.cache_bytes,
+            settings: self.answer.settings(http2_params.is_some()),
+            http2_params,
+            ..Options::new(self.data, source)
+        })
+    }
+}
+
+impl SourceArgs {
+    fn meaning(self) -> Result<SourceOptions, clap::Error> {
+        Ok(match (self.manifests, self.synthetic) {
+            (Some(folder), _) => SourceOptions::Manifests(folder),
+            (None, Some(spec)) => {
+                let wrong = |error| refuse(format!("--synthetic {spec:?}: {error}"));
+                SourceOptions::Synthetic(spec.parse().map_err(wrong)?)
+            }
+            (None, None) => {
+                SourceOptions::Kubernetes { kubeconfig: self.kubeconfig, context: self.context }
+            }
+        })
+    }
+}
+
+impl AnswerArgs {
+    fn http2_params(&self) -> Result<Option<serve::Http2ClientParams>, clap::Error> {
+        let json = &self.meshed_http2_client_params;
+        let wrong = |error| refuse(format!("--meshed-http2-client-params {json:?}: {error}"));
+        (!json.is_empty()).then(|| serve::parse_http2_params(json).map_err(wrong)).transpose()
+    }
+
+    fn settings(self, http2: bool) -> Settings {
+        Settings {
+            cluster_domain: self.cluster_domain,
+            trust_domain: self.identity_trust_domain,
+            controller_namespace: self.controller_namespace,
+            transport_header: self.outbound_transport_mode == TransportMode::TransportHeader,
+            h2_upgrade: self.enable_h2_upgrade,
+            ipv6: self.enable_ipv6,
+            default_opaque: self.default_opaque_ports,
+            zone_weights: self.ext_endpoint_zone_weights,
+            http2,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The server, put together: sources, store, hub and listeners, as one thing that can be started and stopped.
+//! The program is a thin layer around it; tests and benches start it the same way.
+//!
+//! *Invariant:* there is one `store::Writer`, and one thread that has it. If it fails or panics, so does the
+//! server; the disk is how it comes back.
+
+pub mod options;
+pub mod server;
+
+pub use options::{Options, SourceOptions};
+pub use server::{Running, start};

@@ -1,0 +1,35 @@
+//! The program: arguments in, exit code out.
+
+mod args;
+mod demo;
+mod get;
+mod logs;
+mod print;
+mod process;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+
+/// Gives memory back to the system, where glibc's keeps what many threads have once used.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().command {
+        Command::Serve(args) => serve::run(*args),
+        Command::Get(args) => process::block_on(get::run(args)),
+        Command::Demo(args) => demo::run(args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<print::ReaderGone>() => ExitCode::SUCCESS,
+        Err(error) => {
+            print::complain(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

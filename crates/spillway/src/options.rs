@@ -1,0 +1,83 @@
+//! What a server is told at its start.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use model::PortSet;
+use resolve::Settings;
+
+/// Entries of the undo log, some hundred bytes on disk each. A stream may be this many changes behind before
+/// it has to begin anew.
+const UNDO_ENTRIES_MAX: u64 = 1_000_000;
+
+/// redb's page cache. What matters is on disk; more of it saves little, since the kernel caches as well.
+const CACHE_BYTES: usize = 32 << 20;
+
+/// How a server runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder of the store.
+    pub data: PathBuf,
+    /// Where proxies ask. `[::]` is all interfaces, those of IPv4 too.
+    pub addr: SocketAddr,
+    /// Where health and metrics are, if anywhere.
+    pub admin_addr: Option<SocketAddr>,
+    /// What answers depend on besides the cluster.
+    pub settings: Settings,
+    /// HTTP/2 parameters for meshed endpoints; they decide `settings.http2`.
+    pub http2_params: Option<serve::Http2ClientParams>,
+    /// Where the cluster's objects come from.
+    pub source: SourceOptions,
+    /// Bytes of redb's page cache.
+    pub cache_bytes: usize,
+    /// Entries that the undo log keeps at most.
+    pub undo_entries_max: u64,
+}
+
+/// Where a cluster's objects come from.
+#[derive(Clone, Debug)]
+pub enum SourceOptions {
+    /// A Kubernetes API server.
+    Kubernetes {
+        /// The kubeconfig; else in-cluster, else `~/.kube/config`.
+        kubeconfig: Option<PathBuf>,
+        /// The context in it; else its current one.
+        context: Option<String>,
+    },
+    /// A folder of manifests.
+    Manifests(PathBuf),
+    /// A made-up cluster.
+    Synthetic(ingest::synthetic::Spec),
+    /// Whoever started the server sends the deliveries.
+    Fed,
+}
+
+impl Options {
+    /// A server on a free port of the loopback interface, without an admin address, with Linkerd's settings.
+    pub fn new(data: PathBuf, source: SourceOptions) -> Options {
+        Options {
+            data,
+            addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            admin_addr: None,
+            settings: settings(),
+            http2_params: None,
+            source,
+            cache_bytes: CACHE_BYTES,
+            undo_entries_max: UNDO_ENTRIES_MAX,
+        }
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        cluster_domain: "cluster.local".to_owned(),
+        trust_domain: "cluster.local".to_owned(),
+        controller_namespace: "linkerd".to_owned(),
+        transport_header: false,
+        h2_upgrade: true,
+        ipv6: true,
+        default_opaque: PortSet::default(),
+        zone_weights: false,
+        http2: false,
+    }
+}

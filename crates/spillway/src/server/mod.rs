@@ -1,0 +1,193 @@
+//! Assembly: what starts in which order, what belongs together, and how it ends.
+
+mod listen;
+mod open;
+mod origin;
+mod situation;
+mod sources;
+mod spine;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use ingest::Delivery;
+use model::limits::DELIVERIES_WAITING_MAX;
+use serve::{Destination, Hub, Metrics};
+use store::{Commit, Reader};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::Options;
+use open::Opened;
+use situation::Situation;
+use spine::Spine;
+
+/// A server that runs. Dropping it ends it, without waiting for the end.
+pub struct Running {
+    addr: SocketAddr,
+    admin_addr: Option<SocketAddr>,
+    deliveries: mpsc::Sender<Delivery>,
+    reader: Reader,
+    hub: Arc<Hub>,
+    metrics: Arc<Metrics>,
+    failure: watch::Receiver<Option<String>>,
+    /// Aborted when dropped.
+    sources: JoinSet<()>,
+    /// The listeners' tasks.
+    listeners: Vec<JoinHandle<()>>,
+    writer: std::thread::JoinHandle<()>,
+    stop: DropGuard,
+}
+
+/// Starts a server: health first, then the store, then its sources and the door for proxies.
+pub async fn start(options: Options) -> anyhow::Result<Running> {
+    let (stop, hub, metrics) = (CancellationToken::new(), Arc::new(Hub::new()), Arc::default());
+    let guard = stop.clone().drop_guard();
+    let situation = Arc::new(Situation::default());
+    let failure = watch::Sender::new(None);
+    let mut listeners = Vec::new();
+    let mut admin_addr = None;
+    if let Some(addr) = options.admin_addr {
+        let listener = listen::listen("--admin-addr", addr).await?;
+        admin_addr = Some(listener.local_addr()?);
+        let router = serve::admin(Arc::clone(&metrics), Arc::clone(&hub), situation.clone());
+        let stop = stop.clone().cancelled_owned();
+        let admin = axum::serve(listener, router).with_graceful_shutdown(stop);
+        listeners.push(supervise("admin", failure.clone(), async { Ok(admin.await?) }));
+    }
+
+    let Opened { writer, reader, sources, origin } = open::open(&options).await?;
+    hub.advance(&Commit { revision: reader.stats().revision, ..Commit::default() });
+    situation.opened(reader.clone(), sources.watched());
+    let listener = listen::listen("--addr", options.addr).await?;
+    let addr = listener.local_addr()?;
+
+    let (deliveries, incoming) = mpsc::channel(DELIVERIES_WAITING_MAX);
+    let spine = Spine { writer, hub: Arc::clone(&hub), deliveries: incoming, stop: stop.clone() };
+    let writer = spine::spawn(spine, failure.clone())?;
+    let client = sources.client().cloned();
+    let mut sources = sources.spawn(&deliveries, &reader)?;
+    if let (Some(origin), Some(client)) = (origin, client) {
+        sources.spawn(origin.confirm(client, failure.clone()));
+    }
+    let door = grpc(&options, listener, &reader, &hub, &metrics, stop);
+    listeners.push(supervise("gRPC", failure.clone(), door));
+    let admin = admin_addr.map(|addr| addr.to_string()).unwrap_or_default();
+    tracing::info!(%addr, admin, data = %options.data.display(), "serving");
+    let failure = failure.subscribe();
+    Ok(Running {
+        addr,
+        admin_addr,
+        deliveries,
+        reader,
+        hub,
+        metrics,
+        failure,
+        sources,
+        listeners,
+        writer,
+        stop: guard,
+    })
+}
+
+/// The door for proxies.
+fn grpc(
+    options: &Options,
+    listener: TcpListener,
+    reader: &Reader,
+    hub: &Arc<Hub>,
+    metrics: &Arc<Metrics>,
+    stop: CancellationToken,
+) -> impl Future<Output = anyhow::Result<()>> + use<> {
+    let destination = Destination::new(
+        reader.clone(),
+        Arc::clone(hub),
+        options.settings.clone(),
+        options.http2_params,
+        Arc::clone(metrics),
+        stop.clone(),
+    );
+    async { Ok(serve::serve(listener, destination, stop).await?) }
+}
+
+/// Runs a listener; that it fails is a failure of the server.
+fn supervise(
+    name: &'static str,
+    failure: watch::Sender<Option<String>>,
+    run: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        if let Err(error) = run.await {
+            failure.send_replace(Some(format!("the {name} listener failed: {error:#}")));
+        }
+    })
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Where proxies ask.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Where health and metrics are.
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin_addr
+    }
+
+    /// Where changes can be handed in, besides those of the source.
+    pub fn deliveries(&self) -> mpsc::Sender<Delivery> {
+        self.deliveries.clone()
+    }
+
+    /// Reads the store.
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
+    /// Where streams are woken.
+    pub fn hub(&self) -> Arc<Hub> {
+        Arc::clone(&self.hub)
+    }
+
+    /// Messages of Get streams that were handed to HTTP/2 so far.
+    pub fn messages_sent(&self) -> u64 {
+        self.metrics.messages_sent()
+    }
+
+    /// Returns when the server cannot go on, with the reason: its writer failed, or a listener.
+    pub async fn failed(&self) -> String {
+        let mut failure = self.failure.clone();
+        match failure.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => "all of the server's tasks have ended".to_owned(),
+        }
+    }
+
+    /// Ends it: streams end with OK, what is being committed is committed, then the store is closed.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        let Running { sources, listeners, writer, stop, failure, .. } = self;
+        drop(stop);
+        drop(sources);
+        for listener in listeners {
+            listener.await.context("a listener panicked")?;
+        }
+        let joined = tokio::task::spawn_blocking(move || writer.join()).await?;
+        joined.map_err(|_| anyhow::anyhow!("the writer panicked"))?;
+        match &*failure.borrow() {
+            Some(reason) => anyhow::bail!(reason.clone()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Opens the store and gets its sources ready, so that the two fit.
+
+use anyhow::Context as _;
+use store::{Birth, Reader, Writer};
+
+use super::origin::{self, Origin};
+use super::sources::{self, Sources};
+use crate::Options;
+
+/// A store, and sources that fit it.
+pub(super) struct Opened {
+    pub(super) writer: Writer,
+    pub(super) reader: Reader,
+    pub(super) sources: Sources,
+    pub(super) origin: Option<Origin>,
+}
+
+/// Opens the store of what the options say the data is from; that of another cluster is replaced by a new one.
+pub(super) async fn open(options: &Options) -> anyhow::Result<Opened> {
+    let mut origin = Origin::read(&options.data, &options.source)?;
+    let (mut writer, mut reader) = open_store(options).await?;
+    let sources = sources::prepare(&options.source).await?;
+    if let Some(origin) = &mut origin {
+        if let Some(client) = sources.client()
+            && origin.is_foreign(client).await
+        {
+            drop((writer, reader));
+            origin::drop_store(&options.data)?;
+            (writer, reader) = open_store(options).await?;
+        }
+        origin.write()?;
+    }
+    Ok(Opened { writer, reader, sources, origin })
+}
+
+/// Opens the store, on a thread that may block: after a crash it may have to repair its file.
+async fn open_store(options: &Options) -> anyhow::Result<(Writer, Reader)> {
+    let (folder, config) = (options.data.clone(), config(options));
+    let opening = tokio::task::spawn_blocking(move || store::open(&folder, config));
+    let (writer, reader, birth) = opening.await.context("opening the store panicked")??;
+    match birth {
+        Birth::Created => tracing::info!("a new store; everything is learnt anew"),
+        Birth::Opened(revision) => tracing::info!(revision = revision.0, "the store is there"),
+        Birth::Rebuilt { aside, reason } => tracing::warn!(
+            %reason, aside = %aside.display(),
+            "the store could not be used and was moved aside; everything is learnt anew"
+        ),
+    }
+    Ok((writer, reader))
+}
+
+fn config(options: &Options) -> store::Config {
+    store::Config {
+        cache_bytes: options.cache_bytes,
+        join: resolve::join,
+        join_version: resolve::JOIN_VERSION,
+        undo_entries_max: options.undo_entries_max,
+    }
+}

@@ -1,0 +1,127 @@
+//! What health and metrics say: how far the start has come, and how the sources are doing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ingest::{kube, manifests};
+use model::{ClusterId, Kind, Source};
+use parking_lot::Mutex;
+use serve::SourceStatus;
+use store::{Reader, Stats};
+
+/// Kinds without which answers would be wrong, whatever the source.
+const NEEDED: [Kind; 3] = [Kind::Service, Kind::EndpointSlice, Kind::Pod];
+
+/// How the server is doing. What is not ready becomes ready, and never goes back: answers from disk stay
+/// better than none.
+#[derive(Default)]
+pub(super) struct Situation {
+    opened: Mutex<Option<Opened>>,
+    ready: AtomicBool,
+}
+
+#[derive(Clone)]
+struct Opened {
+    reader: Reader,
+    watched: Watched,
+}
+
+/// Who knows how the sources are doing.
+#[derive(Clone, Debug)]
+pub(super) enum Watched {
+    /// The watches of an API server.
+    Kubernetes(Arc<kube::Status>),
+    /// The watch of a folder.
+    Manifests(Arc<manifests::Status>),
+    /// Nothing can go wrong with it.
+    Inside,
+}
+
+impl Situation {
+    /// The store is open, and its sources begin.
+    pub(super) fn opened(&self, reader: Reader, watched: Watched) {
+        *self.opened.lock() = Some(Opened { reader, watched });
+    }
+
+    fn now(&self) -> Option<Opened> {
+        self.opened.lock().clone()
+    }
+}
+
+impl serve::Situation for Situation {
+    fn store(&self) -> Stats {
+        self.now().map(|opened| opened.reader.stats()).unwrap_or_default()
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.now().map(|opened| opened.reader.file_bytes()).unwrap_or_default()
+    }
+
+    fn sources(&self) -> Vec<SourceStatus> {
+        let Some(Opened { watched: Watched::Kubernetes(status), .. }) = self.now() else {
+            return Vec::new();
+        };
+        let one = |(source, status): (Source, kube::SourceStatus)| SourceStatus {
+            source,
+            live: status.state == kube::State::Live,
+            restarts: status.restarts,
+            decode_failures: status.rejects,
+        };
+        status.all().into_iter().map(one).collect()
+    }
+
+    fn waits_for(&self) -> Vec<String> {
+        if self.ready.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let Some(opened) = self.now() else {
+            return vec!["the store is being opened".to_owned()];
+        };
+        let missing = opened.missing().unwrap_or_else(|error| vec![error.to_string()]);
+        self.ready.store(missing.is_empty(), Ordering::Relaxed);
+        missing
+    }
+}
+
+impl Opened {
+    /// What has never been listed to its end, and why.
+    fn missing(&self) -> Result<Vec<String>, store::Error> {
+        let snapshot = self.reader.snapshot()?;
+        let mut missing = Vec::new();
+        for kind in Kind::ALL {
+            let source = Source { cluster: ClusterId::LOCAL, kind };
+            if snapshot.checkpoint(source)?.is_none() {
+                missing.extend(self.watched.reason(source));
+            }
+        }
+        Ok(missing)
+    }
+}
+
+impl Watched {
+    /// Why a source has not been listed yet; `None` if nothing depends on that.
+    fn reason(&self, source: Source) -> Option<String> {
+        let kind = source.kind;
+        match self {
+            Watched::Kubernetes(status) => {
+                let status = status.of(source);
+                let reason = match status.state {
+                    kube::State::Absent => return None,
+                    kube::State::Refused(reason) => reason,
+                    kube::State::Listing | kube::State::Live => "being listed".to_owned(),
+                    kube::State::Connecting => match status.last_error {
+                        Some(error) => format!("not connected: {error}"),
+                        None => "not connected yet".to_owned(),
+                    },
+                };
+                Some(format!("{kind}: {reason}"))
+            }
+            _ if !NEEDED.contains(&kind) => None,
+            Watched::Manifests(status) => Some(match status.summary().problems.first() {
+                Some(problem) => format!("{kind}: the folder can't be read whole: {problem}"),
+                None => format!("{kind}: the folder is being read"),
+            }),
+            Watched::Inside => Some(format!("{kind}: being listed")),
+        }
+    }
+}

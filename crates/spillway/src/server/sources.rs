@@ -1,0 +1,93 @@
+//! The sources of a cluster: prepared while the server starts, then one task each.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use ingest::{Delivery, kube, manifests, synthetic};
+use model::{ClusterId, Kind, ResourceVersion, Source};
+use store::Reader;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::situation::Watched;
+use crate::SourceOptions;
+
+/// Sources that can be started: what they need is there.
+pub(super) enum Sources {
+    Kubernetes { client: kube::Client, status: Arc<kube::Status> },
+    Manifests { dir: PathBuf, status: Arc<manifests::Status> },
+    Synthetic(synthetic::Spec),
+    Fed,
+}
+
+/// Gets ready what the sources need, or says what is wrong with it.
+pub(super) async fn prepare(options: &SourceOptions) -> anyhow::Result<Sources> {
+    Ok(match options {
+        SourceOptions::Kubernetes { kubeconfig, context } => Sources::Kubernetes {
+            client: kube::connect(kubeconfig.as_deref(), context.as_deref()).await?,
+            status: Arc::default(),
+        },
+        SourceOptions::Manifests(dir) => {
+            let folder = std::fs::read_dir(dir);
+            folder.with_context(|| format!("cannot read --manifests {}", dir.display()))?;
+            Sources::Manifests { dir: dir.clone(), status: Arc::default() }
+        }
+        SourceOptions::Synthetic(spec) => Sources::Synthetic(spec.clone()),
+        SourceOptions::Fed => Sources::Fed,
+    })
+}
+
+/// Where each watch of the local cluster goes on, as committed with the data.
+fn checkpoints(reader: &Reader) -> anyhow::Result<Vec<(Source, Option<ResourceVersion>)>> {
+    let snapshot = reader.snapshot()?;
+    let one = |kind| {
+        let source = Source { cluster: ClusterId::LOCAL, kind };
+        Ok((source, snapshot.checkpoint(source)?))
+    };
+    Kind::ALL.into_iter().map(one).collect()
+}
+
+impl Sources {
+    /// Who knows how they are doing.
+    pub(super) fn watched(&self) -> Watched {
+        match self {
+            Sources::Kubernetes { status, .. } => Watched::Kubernetes(Arc::clone(status)),
+            Sources::Manifests { status, .. } => Watched::Manifests(Arc::clone(status)),
+            Sources::Synthetic(_) | Sources::Fed => Watched::Inside,
+        }
+    }
+
+    /// The client of the API server, if there is one.
+    pub(super) fn client(&self) -> Option<&kube::Client> {
+        match self {
+            Sources::Kubernetes { client, .. } => Some(client),
+            _ => None,
+        }
+    }
+
+    /// Starts them. They end when the set is dropped, or nobody takes their deliveries.
+    pub(super) fn spawn(
+        self,
+        to: &mpsc::Sender<Delivery>,
+        reader: &Reader,
+    ) -> anyhow::Result<JoinSet<()>> {
+        let mut tasks = JoinSet::new();
+        match self {
+            Sources::Kubernetes { client, status } => {
+                for (source, resume) in checkpoints(reader)? {
+                    let (client, status) = (client.clone(), Arc::clone(&status));
+                    tasks.spawn(kube::watch(client, source, resume, to.clone(), status));
+                }
+            }
+            Sources::Manifests { dir, status } => {
+                tasks.spawn(manifests::watch(dir, to.clone(), status));
+            }
+            Sources::Synthetic(spec) => {
+                tasks.spawn(synthetic::run(spec, to.clone()));
+            }
+            Sources::Fed => {}
+        }
+        Ok(tasks)
+    }
+}
