@@ -1,0 +1,10 @@
+//! Our server on a real Kubernetes API server: whatever happens between them, the store ends exactly equal to
+//! the API server's objects.
+
+mod rig;
+
+mod faults;
+mod golden;
+mod kinds;
+mod rights;
+mod start;

@@ -1,0 +1,109 @@
+//! What an API server would hold, and what it would tell its watchers: the objects of a case as changes.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use ingest::objects::{decode, kind_of};
+use model::{Change, ClusterId, Key, Kind, ObjectName, ResourceVersion, Source};
+use serde_json::{Value, json};
+
+/// The objects of the kinds that we keep, with a version that counts every write.
+#[derive(Default)]
+pub struct Cluster {
+    version: u64,
+    objects: BTreeMap<(Kind, ObjectName), Value>,
+}
+
+impl Cluster {
+    /// The first listing of everything, empty kinds too.
+    pub fn list(&mut self, objects: &[Value]) -> Result<Vec<Change>> {
+        let puts = self.apply(objects)?;
+        let version = self.now();
+        let begins = Kind::ALL.map(|kind| Change::Begin { source: source(kind) });
+        let ends =
+            Kind::ALL.map(|kind| Change::End { source: source(kind), version: version.clone() });
+        // The puts' own checkpoints would be of a watch.
+        let puts = puts.into_iter().filter(|change| !matches!(change, Change::Checkpoint { .. }));
+        Ok(begins.into_iter().chain(puts).chain(ends).collect())
+    }
+
+    /// Creates or replaces objects.
+    pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Change>> {
+        let mut changes = Vec::new();
+        for object in objects {
+            let Some(kind) = kind(object)? else { continue };
+            let name = name(object)?;
+            let mut object = object.clone();
+            self.version += 1;
+            object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+            if let (None, Some(old)) =
+                (object.get("status"), self.objects.get(&(kind, name.clone())))
+            {
+                // A write of the object itself leaves its status alone.
+                object["status"] = old["status"].clone();
+            }
+            changes.push(put(kind, &name, &object)?);
+            self.objects.insert((kind, name), object);
+            changes.push(Change::Checkpoint { source: source(kind), version: self.now() });
+        }
+        Ok(changes)
+    }
+
+    /// Deletes objects, given as Kind/namespace/name.
+    pub fn delete(&mut self, objects: &[String]) -> Result<Vec<Change>> {
+        let mut changes = Vec::new();
+        for object in objects {
+            let parts: Vec<&str> = object.split('/').collect();
+            let (kind, namespace, name) = match parts[..] {
+                [kind, name] => (kind, "", name),
+                [kind, namespace, name] => (kind, namespace, name),
+                _ => anyhow::bail!("{object} is not Kind/namespace/name"),
+            };
+            let Some(kind) = named(kind) else { continue };
+            let name = ObjectName::new(namespace, name)?;
+            self.version += 1;
+            self.objects.remove(&(kind, name.clone()));
+            changes.push(Change::Delete { key: Key { source: source(kind), name } });
+            changes.push(Change::Checkpoint { source: source(kind), version: self.now() });
+        }
+        Ok(changes)
+    }
+
+    fn now(&self) -> ResourceVersion {
+        ResourceVersion(self.version.to_string())
+    }
+}
+
+fn source(kind: Kind) -> Source {
+    Source { cluster: ClusterId::LOCAL, kind }
+}
+
+fn named(name: &str) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| kind.name() == name)
+}
+
+/// Its kind, if it is one that we keep. Some objects leave their API version out.
+fn kind(object: &Value) -> Result<Option<Kind>> {
+    let kind = object["kind"].as_str().context("an object without kind")?;
+    Ok(match object["apiVersion"].as_str() {
+        Some(version) => kind_of(version, kind),
+        None => named(kind),
+    })
+}
+
+fn name(object: &Value) -> Result<ObjectName> {
+    let metadata = &object["metadata"];
+    let name = metadata["name"].as_str().context("an object without name")?;
+    Ok(ObjectName::new(metadata["namespace"].as_str().unwrap_or_default(), name)?)
+}
+
+fn put(kind: Kind, name: &ObjectName, object: &Value) -> Result<Change> {
+    let key = Key { source: source(kind), name: name.clone() };
+    Ok(match decode(ClusterId::LOCAL, kind, &object.to_string()) {
+        Ok(observed) => {
+            anyhow::ensure!(observed.key == key, "{key} was read as {}", observed.key);
+            Change::Put { key, version: observed.version, object: observed.object }
+        }
+        Err(_) => Change::Keep { key },
+    })
+}

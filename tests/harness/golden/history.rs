@@ -1,0 +1,95 @@
+//! Runs a random history: after each step a stream opened now and one open since the beginning must both show
+//! what was observed, which is a function of the objects.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use spillway::SourceOptions;
+
+use super::case::{Case, Open, Step};
+use super::{Cluster, Server, Setup, compare};
+use crate::client::{Seen, Stream};
+use crate::shown::{Shown, differences};
+
+/// Runs a history, with or without a restart of the server after each step, and gives every difference as a
+/// line that says where.
+pub async fn run_history(case: &Case, restarts: bool) -> Result<Vec<String>> {
+    let opens = case.steps.iter().flat_map(|step| &step.opens);
+    let opens: Vec<&Open> = opens.filter(|open| open.get.is_some()).collect();
+    let mut cluster = Cluster::default();
+    let mut server = Server::start(Setup::read(&case.settings)?, SourceOptions::Fed).await?;
+    server.deliver(cluster.list(&case.objects)?).await?;
+    let mut olds = BTreeMap::new();
+    let mut faults = Vec::new();
+    for (index, step) in case.steps.iter().enumerate() {
+        let mut changes = cluster.delete(&step.delete)?;
+        changes.extend(cluster.apply(&step.apply)?);
+        if !changes.is_empty() {
+            server.deliver(changes).await?;
+        }
+        if restarts && index > 0 {
+            olds.clear();
+            server = server.restart().await?;
+        }
+        let found = observe(&server, step, &opens, &mut olds).await;
+        let found = found.with_context(|| format!("step {}", index + 1))?;
+        let after = if restarts { " after a restart" } else { "" };
+        faults.extend(found.iter().map(|fault| format!("step {}{after}, {fault}", index + 1)));
+    }
+    Ok(faults)
+}
+
+/// A stream open since the beginning, with what it should hold.
+struct Old {
+    stream: Stream,
+    expected: Shown,
+}
+
+/// Compares the old streams with what was observed in a step, then as many new ones.
+async fn observe(
+    server: &Server,
+    step: &Step,
+    opens: &[&Open],
+    olds: &mut BTreeMap<String, Old>,
+) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    // What was ended by a status is opened again, as a proxy does.
+    olds.retain(|_, old| old.stream.is_open());
+    for open in opens {
+        if let (None, Some(question)) = (olds.get(&open.open), open.question()) {
+            let stream = server.client().open(question, false).await;
+            olds.insert(open.open.clone(), Old { stream, expected: Shown::new() });
+        }
+    }
+    server.settle(&olds.values().map(|old| &old.stream).collect::<Vec<_>>()).await?;
+    for (name, old) in olds.iter_mut() {
+        let before = std::mem::replace(&mut old.expected, observed(step, name)?.held());
+        let mut found = old.stream.faults();
+        found.extend(differences(&old.expected, &old.stream.seen().held()));
+        found.extend(compare::way(&before, &old.stream.news(), &old.expected));
+        faults.extend(found.iter().map(|fault| format!("old {name}: {fault}")));
+    }
+    let mut news = BTreeMap::new();
+    for open in opens {
+        if let Some(question) = open.question() {
+            news.insert(open.open.clone(), server.client().open(question, false).await);
+        }
+    }
+    let all: Vec<&Stream> = olds.values().map(|old| &old.stream).chain(news.values()).collect();
+    server.settle(&all).await?;
+    for (name, stream) in &news {
+        let mut found = stream.faults();
+        found.extend(compare::states(&observed(step, name)?, &stream.seen()));
+        faults.extend(found.iter().map(|fault| format!("new {name}: {fault}")));
+    }
+    drop(news);
+    server.settle(&olds.values().map(|old| &old.stream).collect::<Vec<_>>()).await?;
+    Ok(faults)
+}
+
+fn observed(step: &Step, name: &str) -> Result<Seen> {
+    match step.observed.get(name) {
+        Some(observed) => observed.fresh(),
+        None => Ok(Seen::Open(Shown::new())),
+    }
+}

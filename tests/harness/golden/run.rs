@@ -1,0 +1,144 @@
+//! Runs a case: its steps one after the other on a fresh server, each compared when it has settled.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use spillway::SourceOptions;
+
+use super::case::{Action, Case, Kept, Open, Step};
+use super::{Cluster, Server, Setup, compare};
+use crate::apiserver::Objects;
+use crate::client::{Seen, Stream};
+use crate::shown::Shown;
+
+/// Runs a case, and gives every difference as a line that says where; empty if it passes.
+pub async fn run_case(case: &Case) -> Result<Vec<String>> {
+    let mut cluster = Cluster::default();
+    let mut server = Server::start(Setup::read(&case.settings)?, SourceOptions::Fed).await?;
+    server.deliver(cluster.list(&case.objects)?).await?;
+    let mut streams = Streams::default();
+    let mut faults = Vec::new();
+    let way = Way::Checked;
+    for (index, step) in case.steps.iter().enumerate() {
+        if let Action::Stop = step.action() {
+            server.stop(&streams.all()).await?;
+            faults.extend(streams.check(index + 1, step, way)?);
+            return Ok(faults);
+        }
+        if !streams.take(step, &server).await && step.cluster.is_none() {
+            let mut changes = cluster.delete(&step.delete)?;
+            changes.extend(cluster.apply(&step.apply)?);
+            if !changes.is_empty() {
+                server.deliver(changes).await?;
+            }
+        }
+        server.settle(&streams.all()).await.with_context(|| format!("step {}", index + 1))?;
+        faults.extend(streams.check(index + 1, step, way)?);
+    }
+    Ok(faults)
+}
+
+/// Runs a case with its objects at a real API server, where each is a change of its own: what a stream passes
+/// through is not compared, only what it comes to.
+pub async fn run_case_live(
+    case: &Case,
+    source: SourceOptions,
+    objects: &Objects,
+) -> Result<Vec<String>> {
+    objects.clear().await?;
+    objects.apply(&case.objects).await?;
+    let mut server = Server::start(Setup::read(&case.settings)?, source).await?;
+    server.follow(objects).await?;
+    let mut streams = Streams::default();
+    let mut faults = Vec::new();
+    for (index, step) in case.steps.iter().enumerate() {
+        if !streams.take(step, &server).await {
+            objects.delete(&step.delete).await?;
+            objects.apply(&step.apply).await?;
+            server.follow(objects).await?;
+        }
+        server.settle(&streams.all()).await.with_context(|| format!("step {}", index + 1))?;
+        faults.extend(streams.check(index + 1, step, Way::Free)?);
+    }
+    Ok(faults)
+}
+
+/// Is it compared how a stream got to its state?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Checked,
+    Free,
+}
+
+/// The open Get streams by name, each with what it should hold.
+#[derive(Default)]
+struct Streams(BTreeMap<String, Followed>);
+
+struct Followed {
+    stream: Stream,
+    expected: Seen,
+    /// It was on hold: what was sent meanwhile is of several states.
+    behind: bool,
+}
+
+impl Streams {
+    /// Takes a step that is about streams; false if it is about objects.
+    async fn take(&mut self, step: &Step, server: &Server) -> bool {
+        match step.action() {
+            Action::Open(opens) => {
+                for open in opens {
+                    self.open(server, &open).await;
+                }
+            }
+            Action::Close(name) => {
+                self.0.remove(&name);
+            }
+            Action::Release(name) => {
+                if let Some(followed) = self.0.get(&name) {
+                    followed.stream.release();
+                }
+            }
+            Action::Change => return false,
+            Action::Stop => {}
+        }
+        true
+    }
+
+    async fn open(&mut self, server: &Server, open: &Open) {
+        let Some(question) = open.question() else { return };
+        let stream = server.client().open(question, open.hold).await;
+        let followed = Followed { stream, expected: Seen::Open(Shown::new()), behind: open.hold };
+        self.0.insert(open.open.clone(), followed);
+    }
+
+    fn all(&self) -> Vec<&Stream> {
+        self.0.values().map(|followed| &followed.stream).collect()
+    }
+
+    /// Compares all of them, those too that should have got nothing.
+    fn check(&mut self, number: usize, step: &Step, way: Way) -> Result<Vec<String>> {
+        let mut faults = Vec::new();
+        for (name, followed) in &mut self.0 {
+            let before = followed.expected.held();
+            if let Some(observed) = step.observed.get(name)
+                && let Kept::Now(seen) = observed.kept()?
+            {
+                followed.expected = seen;
+            }
+            let mut found = followed.stream.faults();
+            let news = followed.stream.news();
+            if !followed.stream.is_on_hold() {
+                found.extend(compare::states(&followed.expected, &followed.stream.seen()));
+                let behind = std::mem::take(&mut followed.behind);
+                if let Seen::Open(after) = &followed.expected
+                    && way == Way::Checked
+                    && !behind
+                {
+                    found.extend(compare::way(&before, &news, after));
+                }
+            }
+            faults.extend(found.iter().map(|fault| format!("step {number}, {name}: {fault}")));
+        }
+        Ok(faults)
+    }
+}

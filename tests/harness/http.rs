@@ -1,0 +1,35 @@
+//! One plain HTTP request, for admin ports and etcd's gateway: no more client than that needs.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// The status and body that a GET is answered with.
+pub async fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
+    request(addr, "GET", path, "").await
+}
+
+/// The status and body that a POST of JSON is answered with.
+pub async fn post(addr: SocketAddr, path: &str, json: &str) -> Result<(u16, String)> {
+    request(addr, "POST", path, json).await
+}
+
+/// As HTTP/1.0, so that the body is neither chunked nor followed by another answer.
+async fn request(addr: SocketAddr, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
+    let mut stream =
+        TcpStream::connect(addr).await.with_context(|| format!("connecting to {addr}"))?;
+    let head = format!(
+        "{method} {path} HTTP/1.0\r\nHost: {addr}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a head")?;
+    let status = head.split(' ').nth(1).context("an answer without a status")?;
+    Ok((status.parse()?, body.to_owned()))
+}
