@@ -3,19 +3,35 @@
 use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow};
+use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 
-/// A new key, as PEM.
-pub(super) fn new_key() -> Result<String> {
+/// A key pair, each half as PEM: the API server reads the public half from a file of its own.
+pub(super) struct KeyPair {
+    pub(super) private: String,
+    pub(super) public: String,
+}
+
+/// A new key pair.
+pub(super) fn new_key() -> Result<KeyPair> {
     let algorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
-    let key = EcdsaKeyPair::generate_pkcs8(algorithm, &SystemRandom::new());
-    let key = key.map_err(|_| anyhow!("no key could be made"))?;
-    let mut pem = "-----BEGIN PRIVATE KEY-----\n".to_owned();
-    for line in base64(key.as_ref()).as_bytes().chunks(64) {
+    let failed = |_| anyhow!("no key could be made");
+    let private = EcdsaKeyPair::generate_pkcs8(algorithm, &SystemRandom::new()).map_err(failed)?;
+    let pair = EcdsaKeyPair::from_pkcs8(algorithm, private.as_ref())?;
+    let public: PublicKeyX509Der<'_> = pair.public_key().as_der().map_err(failed)?;
+    Ok(KeyPair {
+        private: pem("PRIVATE KEY", private.as_ref())?,
+        public: pem("PUBLIC KEY", public.as_ref())?,
+    })
+}
+
+fn pem(kind: &str, bytes: &[u8]) -> Result<String> {
+    let mut pem = format!("-----BEGIN {kind}-----\n");
+    for line in base64(bytes).as_bytes().chunks(64) {
         writeln!(pem, "{}", String::from_utf8_lossy(line))?;
     }
-    pem.push_str("-----END PRIVATE KEY-----\n");
+    writeln!(pem, "-----END {kind}-----")?;
     Ok(pem)
 }
 

@@ -56,19 +56,24 @@ impl ApiServer {
     /// Starts both, and returns when the API server is ready.
     pub async fn start() -> Result<ApiServer> {
         let programs = tokio::task::spawn_blocking(Programs::find).await??;
+        let mut last_words = String::new();
         // A port that was free may be taken by the time that it is used.
         for _ in 0..3 {
             let mut server = ApiServer::prepare(programs.clone())?;
             if server.start_etcd().await? && server.start_apiserver().await? {
                 return Ok(server);
             }
+            let ended = server.apiserver.as_ref().or(server.etcd.as_ref());
+            last_words = ended.map(Process::last_words).unwrap_or_default();
         }
-        bail!("the API server ends at once, three times")
+        bail!("the API server ends at once, three times:\n{last_words}")
     }
 
     fn prepare(programs: Programs) -> Result<ApiServer> {
         let folder = TempDir::new()?;
-        std::fs::write(folder.path().join("key.pem"), new_key()?)?;
+        let key = new_key()?;
+        std::fs::write(folder.path().join("key.pem"), key.private)?;
+        std::fs::write(folder.path().join("public.pem"), key.public)?;
         let tokens = [(User::Admin, "admin,1,system:masters"), (User::Nobody, "nobody,2,nobodies")];
         let tokens = tokens.map(|(user, rest)| format!("{},{rest}\n", user.token()));
         std::fs::write(folder.path().join("tokens.csv"), tokens.concat())?;
@@ -113,7 +118,7 @@ impl ApiServer {
             format!("--cert-dir={}", self.path("certs")),
             format!("--token-auth-file={}", self.path("tokens.csv")),
             "--authorization-mode=RBAC".to_owned(),
-            format!("--service-account-key-file={}", self.path("key.pem")),
+            format!("--service-account-key-file={}", self.path("public.pem")),
             format!("--service-account-signing-key-file={}", self.path("key.pem")),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             "--service-cluster-ip-range=10.96.0.0/12,fd00:9::/112".to_owned(),
