@@ -10,10 +10,8 @@ use crate::rig::Rig;
 async fn who_may_not_list_says_so_and_goes_on_when_it_may() -> Result<()> {
     let mut rig = Rig::new(&["Server"]).await?;
     rig.start(User::Nobody).await?;
-    rig.until_ready_says(|status, body| {
-        status == 503 && body.contains("403") && body.contains("pods") && body.contains("list")
-    })
-    .await?;
+    rig.until_ready_says(|status, body| status == 503 && body.contains("(403) to watch pods"))
+        .await?;
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": "nobody-reads"},

@@ -177,6 +177,10 @@ impl ApiServer {
         let mut begun = 0;
         for line in log.lines() {
             let entry: serde_json::Value = serde_json::from_str(line)?;
+            // It lists some kinds for itself as well.
+            if entry["user"]["username"] == "system:apiserver" {
+                continue;
+            }
             let uri = entry["requestURI"].as_str().unwrap_or_default();
             let of_kind = uri.split('?').next().is_some_and(|path| path.ends_with(plural));
             let streaming =
