@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::args::ServeArgs;
-use crate::process::{self, Signals};
 use crate::logs;
+use crate::process::{self, Signals};
 
 /// How long streams and sources may take to end, once a signal said so.
 const STOP_WAIT: Duration = Duration::from_secs(10);

@@ -6,7 +6,9 @@ use super::values;
 
 /// Arguments of `spillway get`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 answered (also with no endpoints), 1 refused, unreachable or too late, 2 usage.")]
+#[command(
+    after_help = "Exit codes: 0 answered (also with no endpoints), 1 refused, unreachable or too late, 2 usage."
+)]
 pub(crate) struct GetArgs {
     /// What to look up, as a proxy would: web.shop.svc.cluster.local:8080 (without a port: 80).
     pub(crate) authority: String,

@@ -76,7 +76,8 @@ pub(super) fn ports(text: &str) -> Result<PortSet, String> {
 /// A DNS name: labels separated by dots, none empty.
 pub(super) fn domain(text: &str) -> Result<String, String> {
     let label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        !label.is_empty()
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
     match text.split('.').all(label) {
         true => Ok(text.to_owned()),

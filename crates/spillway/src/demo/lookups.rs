@@ -33,7 +33,11 @@ impl Times {
     }
 
     /// Times one lookup; gives the number of addresses.
-    pub(super) async fn lookup(&mut self, client: &mut Client, authority: &str) -> anyhow::Result<usize> {
+    pub(super) async fn lookup(
+        &mut self,
+        client: &mut Client,
+        authority: &str,
+    ) -> anyhow::Result<usize> {
         let asked = Instant::now();
         let mut answers = ask(&mut client.0, authority, TOKEN).await?;
         let addresses = first_add(&mut answers).await?;

@@ -115,7 +115,8 @@ impl<'s> Stage<'s> {
 
     /// Junk pods are delivered as fast as the server takes them, and lookups go on.
     pub(super) async fn flood(&mut self, pods: u64) -> anyhow::Result<Flooded> {
-        self.screen.say(&format!("\nA runaway ReplicaSet: {} pods that fail at once.", count(pods)))?;
+        self.screen
+            .say(&format!("\nA runaway ReplicaSet: {} pods that fail at once.", count(pods)))?;
         let feeding = feed(self.server.deliveries(), self.cluster.junk(pods));
         let mut times = Times::default();
         let mut pace = self.pace();
@@ -136,11 +137,8 @@ impl<'s> Stage<'s> {
 
     fn live(&mut self, act: &str, pace: &mut Pace, times: &Times) -> anyhow::Result<()> {
         let streams = self.server.hub().stream_count();
-        let line = format!(
-            "{act} {}  {streams} streams  first Add {}",
-            self.disk(pace),
-            ms(times.last())
-        );
+        let line =
+            format!("{act} {}  {streams} streams  first Add {}", self.disk(pace), ms(times.last()));
         self.screen.show(&line)
     }
 

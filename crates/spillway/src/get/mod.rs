@@ -18,7 +18,8 @@ use crate::print;
 pub(crate) async fn run(args: GetArgs) -> anyhow::Result<()> {
     let mut held = Held::default();
     let late = || format!("no answer from {} within {:?}", args.addr, args.timeout);
-    let mut answers = tokio::time::timeout(args.timeout, first(&args, &mut held)).await.with_context(late)??;
+    let mut answers =
+        tokio::time::timeout(args.timeout, first(&args, &mut held)).await.with_context(late)??;
     print::text(&match args.output {
         Output::Json => table::json(&args.authority, &held)?,
         Output::Table => table::text(&held, false),
