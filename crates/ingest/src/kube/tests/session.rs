@@ -20,7 +20,10 @@ fn check(mut session: Session, lines: &[&str], expected: Expect) {
     let failure = lines.iter().find_map(|line| session.line(line.as_bytes(), &mut quality).err());
     let (changes, again) = (session.take(), session.take());
     assert!(again.is_empty(), "what was taken is gone: {again:?}");
-    let mut out = format!("{}\n", words(&changes));
+    let mut out = match changes.as_slice() {
+        [] => "nothing\n".to_owned(),
+        changes => format!("{}\n", words(changes)),
+    };
     if quality.rejects > 0 {
         out += &format!("rejects: {}\n", quality.rejects);
     }
@@ -65,7 +68,7 @@ fn events_end_with_a_checkpoint_of_the_last_one() {
         following(),
         &[],
         expect![[r#"
-
+            nothing
         "#]],
     );
 }
@@ -139,17 +142,17 @@ fn errors_and_nonsense_end_the_session() {
         following(),
         &["<html>"],
         expect![[r#"
-
-        Broken("a watch event that can't be read: expected value at line 1 column 1")
-    "#]],
+            nothing
+            Broken("a watch event that can't be read: expected value at line 1 column 1")
+        "#]],
     );
     check(
         following(),
         &[r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#],
         expect![[r#"
-
-        Broken("a bookmark that can't be read: missing field `resourceVersion` at line 1 column 14")
-    "#]],
+            nothing
+            Broken("a bookmark that can't be read: missing field `resourceVersion` at line 1 column 14")
+        "#]],
     );
 }
 
