@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{Change, Key, Kind, Object, ObjectName, ResourceVersion, Slice, Source, Workload};
 use redb::ReadableTable;
 
-use crate::join::Group;
+use crate::join::{Group, standing};
 use crate::key::{self, ServiceId, SliceId, WorkloadId};
 use crate::record::{convert, v1};
 use crate::write::Work;
@@ -48,6 +48,12 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// A workload's record; what its rows need of it is kept at hand, since its slices are often next.
+    pub(crate) fn write_workload(&mut self, key: &[u8], object: &v1::Object) -> Result<(), Error> {
+        self.state.workloads.put(object.id, standing(object));
+        self.write_object(key, object)
+    }
+
     /// The record of an object, or a new stub of it. A new stub isn't written.
     fn object_or_stub(&mut self, source: Source, key: &[u8]) -> Result<v1::Object, Error> {
         match self.object(key)? {
@@ -86,7 +92,7 @@ impl Work<'_> {
             }
             Object::Workload(workload) => {
                 stored.body = Some(self.put_workload(source, before, workload)?);
-                self.write_object(&bytes, &stored)?;
+                self.write_workload(&bytes, &stored)?;
                 return self.dirty_claims(stored.id);
             }
             Object::Node { zone } => {
@@ -121,8 +127,8 @@ impl Work<'_> {
             }
             v1::Body::Workload(workload) => {
                 self.release_template(source, &workload)?;
+                self.write_workload(&bytes, &stored)?;
                 self.dirty_claims(stored.id)?;
-                self.write_object(&bytes, &stored)?;
                 self.drop_unclaimed(&bytes, &stored)
             }
             v1::Body::Slice => {
@@ -267,7 +273,9 @@ impl Work<'_> {
         let mut service = self.object_or_stub(source, &key)?;
         service.slices += 1;
         self.write_object(&key, &service)?;
-        self.tables.service_keys.insert(key::id(service.id).as_slice(), key.as_slice())?;
+        if service.slices == 1 {
+            self.tables.service_keys.insert(key::id(service.id).as_slice(), key.as_slice())?;
+        }
         Ok(service.id)
     }
 
@@ -322,6 +330,7 @@ impl Work<'_> {
     /// The number of a workload that a slice names; if it isn't known, a stub keeps the number for it.
     fn claimed_workload(&mut self, source: Source, key: &[u8]) -> Result<WorkloadId, Error> {
         if let Some(stored) = self.object(key)? {
+            self.state.workloads.put(stored.id, standing(&stored));
             return Ok(stored.id);
         }
         let stub = self.object_or_stub(source, key)?;

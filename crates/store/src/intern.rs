@@ -9,52 +9,82 @@ use crate::record::{self, v1};
 use crate::write::Work;
 use crate::{Error, key, wake};
 
+/// Entries whose counts are ahead of the table; more are written before the commit goes on.
+const COUNTED_MAX: usize = 1_024;
+
 impl Work<'_> {
     /// The number of these bytes, with one more reference.
     pub(crate) fn intern<T: bincode::Encode>(&mut self, value: &T) -> Result<u32, Error> {
         let bytes = record::encode(value)?;
-        let hash = wake::hash(&bytes);
-        if let Some((id, mut found)) = self.find_interned(hash, &bytes)? {
-            found.refs += 1;
-            self.tables.interned.insert(key::id(id).as_slice(), &*record::encode(&found)?)?;
-            return Ok(id);
-        }
-        let id = self.next_id(0)?;
-        let made = v1::Interned { refs: 1, freed: 0, hash, bytes };
-        self.tables.interned.insert(key::id(id).as_slice(), &*record::encode(&made)?)?;
-        self.tables.interned_ids.insert(key::interned_id(hash, id).as_slice(), [].as_slice())?;
+        let known = self.state.interned.get(&bytes).copied();
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let id = self.find_or_make(&bytes)?;
+                self.state.interned.put(bytes, id);
+                id
+            }
+        };
+        self.counted(id)?.refs += 1;
         Ok(id)
     }
 
-    fn find_interned(&self, hash: u64, bytes: &[u8]) -> Result<Option<(u32, v1::Interned)>, Error> {
+    fn find_or_make(&mut self, bytes: &[u8]) -> Result<u32, Error> {
+        let hash = wake::hash(bytes);
         let (from, to) = (key::interned_id(hash, 0), key::interned_id(hash, u32::MAX));
         for entry in self.tables.interned_ids.range(from.as_slice()..=to.as_slice())? {
             let entry = entry?.0;
             let id = key::KeyReader(&entry.value()[8..]).u32().unwrap_or(0);
-            let found = self.interned_entry(id)?;
-            if found.bytes == bytes {
-                return Ok(Some((id, found)));
+            if self.interned_entry(id)?.bytes == bytes {
+                return Ok(id);
             }
         }
-        Ok(None)
+        let id = self.next_id(0)?;
+        let made = v1::Interned { refs: 0, freed: self.revision.0, hash, bytes: bytes.to_vec() };
+        self.counted.insert(id, made);
+        self.tables.interned_ids.insert(key::interned_id(hash, id).as_slice(), [].as_slice())?;
+        Ok(id)
+    }
+
+    /// An entry whose count may be changed. It reaches the table once for all the changes of a commit.
+    fn counted(&mut self, id: u32) -> Result<&mut v1::Interned, Error> {
+        if self.counted.len() >= COUNTED_MAX && !self.counted.contains_key(&id) {
+            self.write_counted()?;
+        }
+        if !self.counted.contains_key(&id) {
+            let found = self.interned_entry(id)?;
+            self.counted.insert(id, found);
+        }
+        self.counted.get_mut(&id).ok_or_else(|| missing(id))
+    }
+
+    /// Writes what has been counted.
+    pub(crate) fn write_counted(&mut self) -> Result<(), Error> {
+        for (id, entry) in std::mem::take(&mut self.counted) {
+            self.tables.interned.insert(key::id(id).as_slice(), &*record::encode(&entry)?)?;
+        }
+        Ok(())
     }
 
     fn interned_entry(&self, id: u32) -> Result<v1::Interned, Error> {
+        if let Some(counted) = self.counted.get(&id) {
+            return Ok(counted.clone());
+        }
         let found = self.tables.interned.get(key::id(id).as_slice())?;
-        let missing = || Error::Damaged { what: "interned", reason: format!("{id} is missing") };
-        record::decode(found.ok_or_else(missing)?.value())
+        record::decode(found.ok_or_else(|| missing(id))?.value())
     }
 
     /// One reference less. Was it the last?
     pub(crate) fn release(&mut self, id: u32) -> Result<bool, Error> {
-        let mut found = self.interned_entry(id)?;
-        found.refs = found.refs.saturating_sub(1);
-        if found.refs == 0 {
-            found.freed = self.revision.0;
-            self.tables.freed.insert(key::freed(self.revision, id).as_slice(), [].as_slice())?;
+        let revision = self.revision;
+        let entry = self.counted(id)?;
+        entry.refs = entry.refs.saturating_sub(1);
+        if entry.refs > 0 {
+            return Ok(false);
         }
-        self.tables.interned.insert(key::id(id).as_slice(), &*record::encode(&found)?)?;
-        Ok(found.refs == 0)
+        entry.freed = revision.0;
+        self.tables.freed.insert(key::freed(revision, id).as_slice(), [].as_slice())?;
+        Ok(true)
     }
 
     /// What a number stands for.
@@ -69,9 +99,15 @@ impl Work<'_> {
         }
         let found = self.interned_entry(id)?;
         if found.refs == 0 && found.freed <= trimmed {
+            self.counted.remove(&id);
+            self.state.interned.pop(&found.bytes);
             self.tables.interned.remove(key::id(id).as_slice())?;
             self.tables.interned_ids.remove(key::interned_id(found.hash, id).as_slice())?;
         }
         Ok(())
     }
+}
+
+fn missing(id: u32) -> Error {
+    Error::Damaged { what: "interned", reason: format!("{id} is missing") }
 }

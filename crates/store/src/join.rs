@@ -11,7 +11,7 @@ use redb::ReadableTable;
 
 use crate::key::{self, RowKey, ServiceId, SliceId, WorkloadId};
 use crate::record::{convert, v1};
-use crate::write::Work;
+use crate::write::{Standing, Work};
 use crate::{Error, WakeKey, record};
 
 /// Claims that compete with each other within a Service.
@@ -71,6 +71,30 @@ struct Part {
 }
 
 type Rows = BTreeMap<RowKey, v1::Row>;
+
+/// How many targets more, or fewer, have a signature now.
+type Counts = BTreeMap<(ServiceId, Vec<u8>), i64>;
+
+/// What rejoining many groups comes to: written once for all of them.
+#[derive(Default)]
+struct Changes {
+    signatures: Counts,
+    services: BTreeSet<ServiceId>,
+}
+
+impl Changes {
+    fn count(
+        &mut self,
+        service: ServiceId,
+        signature: &v1::Signature,
+        by: i64,
+    ) -> Result<(), Error> {
+        if !signature.is_empty() {
+            *self.signatures.entry((service, record::encode(signature)?)).or_default() += by;
+        }
+        Ok(())
+    }
+}
 
 impl Work<'_> {
     /// What a new version of a slice (or its coming or going) makes dirty.
@@ -156,6 +180,7 @@ impl Work<'_> {
 
     /// Computes all dirty groups anew.
     pub(crate) fn rejoin(&mut self) -> Result<(), Error> {
+        let mut changes = Changes::default();
         for ((service, group), mut keys) in std::mem::take(&mut self.dirty.0) {
             let parts = self.parts(service, group, &mut keys)?;
             let mut old = Rows::new();
@@ -166,8 +191,13 @@ impl Work<'_> {
             }
             let new = ranked(parts, matches!(group, Group::Workload(_)));
             if old != new {
-                self.replace_rows(service, &old, &new)?;
+                self.replace_rows(service, &old, &new, &mut changes)?;
             }
+        }
+        self.count_signatures(changes.signatures)?;
+        for service in changes.services {
+            let key = self.service_key(service)?;
+            self.touched.insert(WakeKey::object(&key));
         }
         Ok(())
     }
@@ -221,7 +251,7 @@ impl Work<'_> {
 
     /// The row of an endpoint: `None` if it isn't ready, or what it stands for isn't there.
     fn row(
-        &self,
+        &mut self,
         slice: &v1::Slice,
         endpoint: &v1::SliceEndpoint,
     ) -> Result<Option<v1::Row>, Error> {
@@ -241,15 +271,27 @@ impl Work<'_> {
             peers: Vec::new(),
         };
         if endpoint.workload != 0 {
-            let source = self.slice_source(slice)?;
-            let object = self.object(&self.endpoint_key(source, endpoint)?)?;
-            let Some(v1::Body::Workload(workload)) = object.and_then(|object| object.body) else {
-                return Ok(None);
-            };
-            row.metadata = workload.metadata;
-            row.node = workload.node;
+            let Some(standing) = self.standing(slice, endpoint)? else { return Ok(None) };
+            row.metadata = standing.metadata;
+            row.node = standing.node;
         }
         Ok(Some(row))
+    }
+
+    /// What the row needs of the workload behind an endpoint; `None` if that isn't there.
+    fn standing(
+        &mut self,
+        slice: &v1::Slice,
+        endpoint: &v1::SliceEndpoint,
+    ) -> Result<Option<Standing>, Error> {
+        if let Some(known) = self.state.workloads.get(&endpoint.workload) {
+            return Ok(known.clone());
+        }
+        let source = self.slice_source(slice)?;
+        let object = self.object(&self.endpoint_key(source, endpoint)?)?;
+        let standing = object.and_then(|object| standing(&object));
+        self.state.workloads.put(endpoint.workload, standing.clone());
+        Ok(standing)
     }
 
     fn slice_source(&self, slice: &v1::Slice) -> Result<Source, Error> {
@@ -260,7 +302,13 @@ impl Work<'_> {
         Ok(Source { cluster, kind: model::Kind::EndpointSlice })
     }
 
-    fn replace_rows(&mut self, service: ServiceId, old: &Rows, new: &Rows) -> Result<(), Error> {
+    fn replace_rows(
+        &mut self,
+        service: ServiceId,
+        old: &Rows,
+        new: &Rows,
+        changes: &mut Changes,
+    ) -> Result<(), Error> {
         for key in old.keys().chain(new.keys()) {
             if old.get(key) != new.get(key) {
                 self.undo_address(service, key.ip)?;
@@ -280,10 +328,11 @@ impl Work<'_> {
         }
         let (before, now) = (signature(old), signature(new));
         if before != now {
-            self.count_signature(service, &before, -1)?;
-            self.count_signature(service, &now, 1)?;
+            changes.count(service, &before, -1)?;
+            changes.count(service, &now, 1)?;
         }
-        self.touch(service)
+        changes.services.insert(service);
+        Ok(())
     }
 
     fn remove_row(&mut self, service: ServiceId, key: RowKey, row: &v1::Row) -> Result<(), Error> {
@@ -307,36 +356,24 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn count_signature(
-        &mut self,
-        service: ServiceId,
-        signature: &v1::Signature,
-        by: i64,
-    ) -> Result<(), Error> {
-        if signature.is_empty() {
-            return Ok(());
-        }
-        let bytes = record::encode(signature)?;
-        let key = key::context(service, &bytes);
-        let before = match self.tables.contexts.get(key.as_slice())? {
-            Some(count) => key::KeyReader(count.value()).u64().unwrap_or(0),
-            None => 0,
-        };
-        self.undo_signature(service, &bytes, before)?;
-        match before.saturating_add_signed(by) {
-            0 => {
-                self.tables.contexts.remove(key.as_slice())?;
+    fn count_signatures(&mut self, by: Counts) -> Result<(), Error> {
+        for ((service, signature), by) in by {
+            let key = key::context(service, &signature);
+            let before = match self.tables.contexts.get(key.as_slice())? {
+                Some(count) => key::KeyReader(count.value()).u64().unwrap_or(0),
+                None => 0,
+            };
+            let now = before.saturating_add_signed(by);
+            if now == before {
+                continue;
             }
-            now => {
+            self.undo_signature(service, &signature, before)?;
+            if now == 0 {
+                self.tables.contexts.remove(key.as_slice())?;
+            } else {
                 self.tables.contexts.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
             }
         }
-        Ok(())
-    }
-
-    fn touch(&mut self, service: ServiceId) -> Result<(), Error> {
-        let key = self.service_key(service)?;
-        self.touched.insert(WakeKey::object(&key));
         Ok(())
     }
 
@@ -346,6 +383,16 @@ impl Work<'_> {
         let missing =
             || Error::Damaged { what: "service", reason: format!("{service} has no key") };
         Ok(found.ok_or_else(missing)?.value().to_vec())
+    }
+}
+
+/// What rows need of a workload; `None` if it isn't there.
+pub(crate) fn standing(object: &v1::Object) -> Option<Standing> {
+    match &object.body {
+        Some(v1::Body::Workload(workload)) => {
+            Some(Standing { metadata: workload.metadata, node: workload.node.clone() })
+        }
+        _ => None,
     }
 }
 

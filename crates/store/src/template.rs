@@ -161,7 +161,7 @@ impl Work<'_> {
                 let Some(v1::Body::Workload(workload)) = &mut object.body else { continue };
                 let Some(now) = changed.get(&workload.template) else { continue };
                 workload.metadata = *now;
-                self.write_object(&key, &object)?;
+                self.write_workload(&key, &object)?;
                 self.dirty_claims(object.id)?;
             }
         }

@@ -12,11 +12,19 @@ use crate::key::{self, RowKey, ServiceId, Undone};
 use crate::record::{self, v1};
 use crate::write::Work;
 
+/// Addresses of which is remembered that they have their entry of the current revision. One commit rarely
+/// touches more; then the table is asked.
+const UNDONE_KNOWN_MAX: usize = 65_536;
+
 impl Work<'_> {
     /// Writes down the claims on an address, before the first of them changes in this commit.
     pub(crate) fn undo_address(&mut self, service: ServiceId, ip: IpAddr) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Address(ip));
-        if self.tables.undo.get(undo.as_slice())?.is_some() {
+        if self.undone_addresses.len() < UNDONE_KNOWN_MAX {
+            if !self.undone_addresses.insert((service, ip)) {
+                return Ok(());
+            }
+        } else if self.tables.undo.get(undo.as_slice())?.is_some() {
             return Ok(());
         }
         let rows = rows_on(&self.tables.endpoints, service, ip)?;

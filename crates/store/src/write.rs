@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -11,12 +12,18 @@ use redb::{Database, ReadableTable};
 
 use crate::disk::META_KEY;
 use crate::join::Dirty;
-use crate::key::{ServiceId, SliceId};
+use crate::key::{ServiceId, SliceId, WorkloadId};
 use crate::listing::Listing;
 use crate::read::Shared;
 use crate::record::{self, v1};
 use crate::schema::Tables;
 use crate::{Config, Error, Stats, WakeKey};
+
+/// Values that are interned often, with their numbers.
+const INTERNED_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(512).unwrap();
+
+/// Workloads of which is known what their rows need.
+const WORKLOADS_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(8_192).unwrap();
 
 /// EndpointSlices kept decoded between changes, so that the pods of one don't decode it again and again.
 const SLICES_DECODED_MAX: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -53,6 +60,17 @@ pub(crate) struct State {
     pub(crate) listings: BTreeMap<Source, Listing>,
     /// EndpointSlices, decoded, as the newest transaction has them.
     pub(crate) slices: LruCache<SliceId, Arc<v1::Slice>>,
+    /// The numbers of interned values, by their bytes.
+    pub(crate) interned: LruCache<Vec<u8>, u32>,
+    /// What the rows of a workload need of it; `None` if it isn't there.
+    pub(crate) workloads: LruCache<WorkloadId, Option<Standing>>,
+}
+
+/// What the rows of a workload need of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) metadata: u32,
+    pub(crate) node: Option<String>,
 }
 
 /// One transaction at work.
@@ -65,6 +83,10 @@ pub(crate) struct Work<'w> {
     pub(crate) revision: Revision,
     /// Undo entries written, by Service.
     pub(crate) undone: BTreeMap<ServiceId, u64>,
+    /// Addresses that have an undo entry of this revision already.
+    pub(crate) undone_addresses: BTreeSet<(ServiceId, IpAddr)>,
+    /// Interned entries whose counts have changed.
+    pub(crate) counted: BTreeMap<u32, v1::Interned>,
     pub(crate) dirty: Dirty,
     pub(crate) touched: BTreeSet<WakeKey>,
     pub(crate) done: Commit,
@@ -77,7 +99,12 @@ impl Writer {
         shared: Arc<Shared>,
         lock: File,
     ) -> Result<Writer, Error> {
-        let state = State { listings: BTreeMap::new(), slices: LruCache::new(SLICES_DECODED_MAX) };
+        let state = State {
+            listings: BTreeMap::new(),
+            slices: LruCache::new(SLICES_DECODED_MAX),
+            interned: LruCache::new(INTERNED_KNOWN_MAX),
+            workloads: LruCache::new(WORKLOADS_KNOWN_MAX),
+        };
         let mut writer = Writer { database, config, shared, state, poisoned: false, _lock: lock };
         writer.transact(|_| Ok(()))?;
         Ok(writer)
@@ -129,6 +156,8 @@ impl Writer {
                 state: &mut self.state,
                 config: &self.config,
                 undone: BTreeMap::new(),
+                undone_addresses: BTreeSet::new(),
+                counted: BTreeMap::new(),
                 dirty: Dirty::default(),
                 touched: BTreeSet::new(),
                 done: Commit::default(),
@@ -153,6 +182,7 @@ impl Drop for Writer {
 impl Work<'_> {
     fn finish(mut self) -> Result<(v1::Meta, Commit), Error> {
         self.rejoin()?;
+        self.write_counted()?;
         if !self.undone.is_empty() {
             self.meta.revision = self.revision.0;
             self.write_revision()?;
