@@ -59,6 +59,11 @@ fn group(endpoint: &v1::SliceEndpoint) -> Group {
     }
 }
 
+fn by_group(slice: Option<&v1::Slice>) -> BTreeMap<Group, &v1::SliceEndpoint> {
+    let endpoints = slice.map(|slice| slice.endpoints.as_slice()).unwrap_or_default();
+    endpoints.iter().map(|endpoint| (group(endpoint), endpoint)).collect()
+}
+
 fn row_key(slice: SliceId, endpoint: &v1::SliceEndpoint) -> RowKey {
     RowKey { ip: endpoint.ip.into(), slice, workload: endpoint.workload }
 }
@@ -108,10 +113,6 @@ impl Work<'_> {
         let same_terms = match (before, now) {
             (Some(b), Some(n)) => (b.service, b.meta, b.v6) == (n.service, n.meta, n.v6),
             _ => false,
-        };
-        let by_group = |slice: Option<&v1::Slice>| -> BTreeMap<Group, v1::SliceEndpoint> {
-            let endpoints = slice.map(|slice| slice.endpoints.clone()).unwrap_or_default();
-            endpoints.into_iter().map(|endpoint| (group(&endpoint), endpoint)).collect()
         };
         let (old, new) = (by_group(before), by_group(now));
         let old_service = before.and_then(|slice| slice.service);
@@ -183,15 +184,10 @@ impl Work<'_> {
         let mut changes = Changes::default();
         for ((service, group), mut keys) in std::mem::take(&mut self.dirty.0) {
             let parts = self.parts(service, group, &mut keys)?;
-            let mut old = Rows::new();
-            for key in keys {
-                if let Some(bytes) = self.tables.endpoints.get(key.write(service).as_slice())? {
-                    old.insert(key, record::decode(bytes.value())?);
-                }
-            }
+            let (old, beside) = self.rows_of(service, &keys)?;
             let new = ranked(parts, matches!(group, Group::Workload(_)));
             if old != new {
-                self.replace_rows(service, &old, &new, &mut changes)?;
+                self.replace_rows(service, &old, &new, beside, &mut changes)?;
             }
         }
         self.count_signatures(changes.signatures)?;
@@ -200,6 +196,29 @@ impl Work<'_> {
             self.touched.insert(WakeKey::object(&key));
         }
         Ok(())
+    }
+
+    /// Which of these rows there are; and, by address, all rows on the addresses that they are on.
+    fn rows_of(
+        &self,
+        service: ServiceId,
+        keys: &BTreeSet<RowKey>,
+    ) -> Result<(Rows, BTreeMap<IpAddr, v1::UndoneRows>), Error> {
+        let (mut rows, mut beside) = (Rows::new(), BTreeMap::new());
+        for ip in keys.iter().map(|key| key.ip) {
+            if beside.contains_key(&ip) {
+                continue;
+            }
+            let on_ip = crate::undo::rows_on(&self.tables.endpoints, service, ip)?;
+            for (slice, workload, row) in &on_ip {
+                let key = RowKey { ip, slice: *slice, workload: *workload };
+                if keys.contains(&key) {
+                    rows.insert(key, row.clone());
+                }
+            }
+            beside.insert(ip, on_ip);
+        }
+        Ok((rows, beside))
     }
 
     /// The claims of a group that a client may see. `keys` gets every row that the group may have now.
@@ -307,11 +326,15 @@ impl Work<'_> {
         service: ServiceId,
         old: &Rows,
         new: &Rows,
+        beside: BTreeMap<IpAddr, v1::UndoneRows>,
         changes: &mut Changes,
     ) -> Result<(), Error> {
-        for key in old.keys().chain(new.keys()) {
-            if old.get(key) != new.get(key) {
-                self.undo_address(service, key.ip)?;
+        for (ip, rows) in beside {
+            let on_ip = |rows: &&Rows| -> Vec<_> {
+                rows.iter().filter(|(key, _)| key.ip == ip).map(|(k, r)| (*k, r.clone())).collect()
+            };
+            if on_ip(&old) != on_ip(&new) {
+                self.undo_address(service, ip, rows)?;
             }
         }
         for (key, row) in old.iter().filter(|(key, row)| new.get(key) != Some(row)) {

@@ -17,8 +17,12 @@ impl Work<'_> {
         template: &Template,
     ) -> Result<(u32, u32), Error> {
         let id = self.intern(&v1::Template::from(template))?;
+        if let Some(metadata) = self.state.templates.get(&id) {
+            return Ok((id, *metadata));
+        }
         let key = template_key(source, template, id);
         if let Some(metadata) = self.template_metadata(&key)? {
+            self.state.templates.put(id, metadata);
             return Ok((id, metadata));
         }
         let servers = self.servers(source, &template.namespace)?;
@@ -38,6 +42,7 @@ impl Work<'_> {
             let key = template_key(source, &template, workload.template);
             let metadata = self.template_metadata(&key)?;
             self.tables.templates.remove(key.as_slice())?;
+            self.state.templates.pop(&workload.template);
             if let Some(metadata) = metadata {
                 self.release(metadata)?;
             }
@@ -126,6 +131,7 @@ impl Work<'_> {
             self.release(before)?;
             if now != before {
                 self.tables.templates.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
+                self.state.templates.pop(&id);
                 changed.insert(id, now);
             }
             from = [key.as_slice(), &[0]].concat();

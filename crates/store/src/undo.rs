@@ -17,8 +17,13 @@ use crate::write::Work;
 const UNDONE_KNOWN_MAX: usize = 65_536;
 
 impl Work<'_> {
-    /// Writes down the claims on an address, before the first of them changes in this commit.
-    pub(crate) fn undo_address(&mut self, service: ServiceId, ip: IpAddr) -> Result<(), Error> {
+    /// Writes down the rows on an address, before the first of them changes in this commit.
+    pub(crate) fn undo_address(
+        &mut self,
+        service: ServiceId,
+        ip: IpAddr,
+        rows: v1::UndoneRows,
+    ) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Address(ip));
         if self.undone_addresses.len() < UNDONE_KNOWN_MAX {
             if !self.undone_addresses.insert((service, ip)) {
@@ -27,7 +32,6 @@ impl Work<'_> {
         } else if self.tables.undo.get(undo.as_slice())?.is_some() {
             return Ok(());
         }
-        let rows = rows_on(&self.tables.endpoints, service, ip)?;
         self.write_undo(service, &undo, &record::encode(&rows)?)
     }
 

@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use lru::LruCache;
+use model::limits::COMMIT_ENDPOINTS_MAX;
 use model::{Change, Revision, Source};
 use redb::{Database, ReadableTable};
 
@@ -22,8 +23,8 @@ use crate::{Config, Error, Stats, WakeKey};
 /// Values that are interned often, with their numbers.
 const INTERNED_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(512).unwrap();
 
-/// Workloads of which is known what their rows need.
-const WORKLOADS_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(8_192).unwrap();
+/// Workloads of which is known what their rows need: as many as the slices of one commit may name.
+const WORKLOADS_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(COMMIT_ENDPOINTS_MAX).unwrap();
 
 /// EndpointSlices kept decoded between changes, so that the pods of one don't decode it again and again.
 const SLICES_DECODED_MAX: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -62,6 +63,8 @@ pub(crate) struct State {
     pub(crate) slices: LruCache<SliceId, Arc<v1::Slice>>,
     /// The numbers of interned values, by their bytes.
     pub(crate) interned: LruCache<Vec<u8>, u32>,
+    /// The metadata that templates join to, by the numbers of both.
+    pub(crate) templates: LruCache<u32, u32>,
     /// What the rows of a workload need of it; `None` if it isn't there.
     pub(crate) workloads: LruCache<WorkloadId, Option<Standing>>,
 }
@@ -103,6 +106,7 @@ impl Writer {
             listings: BTreeMap::new(),
             slices: LruCache::new(SLICES_DECODED_MAX),
             interned: LruCache::new(INTERNED_KNOWN_MAX),
+            templates: LruCache::new(INTERNED_KNOWN_MAX),
             workloads: LruCache::new(WORKLOADS_KNOWN_MAX),
         };
         let mut writer = Writer { database, config, shared, state, poisoned: false, _lock: lock };
