@@ -25,7 +25,7 @@ pub(crate) enum Group {
 
 /// Groups to be looked at again, with the rows that they may have had besides those that they claim now.
 #[derive(Default)]
-pub(crate) struct Dirty(BTreeMap<(ServiceId, Group), BTreeSet<RowKey>>);
+pub(crate) struct Dirty(BTreeMap<(ServiceId, Group), Vec<RowKey>>);
 
 /// Groups that wait to be rejoined; more are rejoined before the commit goes on. Rejoining is idempotent, so
 /// doing it early costs time at most.
@@ -75,7 +75,11 @@ struct Part {
     row: v1::Row,
 }
 
-type Rows = BTreeMap<RowKey, v1::Row>;
+/// The rows of a group, in the order of their keys. Nearly always one.
+type Rows = Vec<(RowKey, v1::Row)>;
+
+/// Addresses, with all rows on them.
+type Addresses = Vec<(IpAddr, v1::UndoneRows)>;
 
 /// How many targets more, or fewer, have a signature now.
 type Counts = BTreeMap<(ServiceId, Vec<u8>), i64>;
@@ -184,6 +188,8 @@ impl Work<'_> {
         let mut changes = Changes::default();
         for ((service, group), mut keys) in std::mem::take(&mut self.dirty.0) {
             let parts = self.parts(service, group, &mut keys)?;
+            keys.sort_unstable();
+            keys.dedup();
             let (old, beside) = self.rows_of(service, &keys)?;
             let new = ranked(parts, matches!(group, Group::Workload(_)));
             if old != new {
@@ -198,25 +204,19 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Which of these rows there are; and, by address, all rows on the addresses that they are on.
-    fn rows_of(
-        &self,
-        service: ServiceId,
-        keys: &BTreeSet<RowKey>,
-    ) -> Result<(Rows, BTreeMap<IpAddr, v1::UndoneRows>), Error> {
-        let (mut rows, mut beside) = (Rows::new(), BTreeMap::new());
-        for ip in keys.iter().map(|key| key.ip) {
-            if beside.contains_key(&ip) {
-                continue;
-            }
+    /// Which of these rows there are; and all rows on the addresses that they are on.
+    fn rows_of(&self, service: ServiceId, keys: &[RowKey]) -> Result<(Rows, Addresses), Error> {
+        let (mut rows, mut beside) = (Rows::new(), Addresses::new());
+        for same in keys.chunk_by(|a, b| a.ip == b.ip) {
+            let ip = same[0].ip;
             let on_ip = crate::undo::rows_on(&self.tables.endpoints, service, ip)?;
             for (slice, workload, row) in &on_ip {
                 let key = RowKey { ip, slice: *slice, workload: *workload };
-                if keys.contains(&key) {
-                    rows.insert(key, row.clone());
+                if same.contains(&key) {
+                    rows.push((key, row.clone()));
                 }
             }
-            beside.insert(ip, on_ip);
+            beside.push((ip, on_ip));
         }
         Ok((rows, beside))
     }
@@ -226,9 +226,9 @@ impl Work<'_> {
         &mut self,
         service: ServiceId,
         group: Group,
-        keys: &mut BTreeSet<RowKey>,
+        keys: &mut Vec<RowKey>,
     ) -> Result<Vec<Part>, Error> {
-        let mut slices: BTreeSet<SliceId> = keys.iter().map(|key| key.slice).collect();
+        let mut slices: Vec<SliceId> = keys.iter().map(|key| key.slice).collect();
         let prefix = match group {
             Group::Workload(id) => key::KeyBuf::new().u32(id).u32(service).done(),
             Group::Bare(ip) => key::row_ip(service, ip),
@@ -245,24 +245,28 @@ impl Work<'_> {
                 for entry in self.tables.endpoints.range(prefix.as_slice()..end.as_slice())? {
                     let key = crate::undo::row_key(entry?.0.value())?;
                     if key.workload == 0 {
-                        slices.insert(key.slice);
+                        slices.push(key.slice);
                     }
                 }
             }
         }
-        let mut parts = Vec::new();
+        slices.sort_unstable();
+        slices.dedup();
+        let mut parts = Vec::with_capacity(slices.len());
         for id in slices {
             let Some(slice) = self.slice(id)? else { continue };
             if slice.service != Some(service) {
                 continue;
             }
-            let endpoints = slice.endpoints.iter();
-            for endpoint in endpoints.filter(|endpoint| self::group(endpoint) == group) {
-                let key = row_key(id, endpoint);
-                keys.insert(key);
-                if let Some(row) = self.row(&slice, endpoint)? {
-                    parts.push(Part { slice: slice.clone(), key, row });
-                }
+            // The endpoints of a slice are in the order of their groups, each there once (`distinct`).
+            let Ok(at) = slice.endpoints.binary_search_by_key(&group, self::group) else {
+                continue;
+            };
+            let endpoint = &slice.endpoints[at];
+            let key = row_key(id, endpoint);
+            keys.push(key);
+            if let Some(row) = self.row(&slice, endpoint)? {
+                parts.push(Part { slice, key, row });
             }
         }
         Ok(parts)
@@ -326,21 +330,19 @@ impl Work<'_> {
         service: ServiceId,
         old: &Rows,
         new: &Rows,
-        beside: BTreeMap<IpAddr, v1::UndoneRows>,
+        beside: Addresses,
         changes: &mut Changes,
     ) -> Result<(), Error> {
         for (ip, rows) in beside {
-            let on_ip = |rows: &&Rows| -> Vec<_> {
-                rows.iter().filter(|(key, _)| key.ip == ip).map(|(k, r)| (*k, r.clone())).collect()
-            };
-            if on_ip(&old) != on_ip(&new) {
+            let on_ip = |(key, _): &&(RowKey, v1::Row)| key.ip == ip;
+            if !old.iter().filter(on_ip).eq(new.iter().filter(on_ip)) {
                 self.undo_address(service, ip, rows)?;
             }
         }
-        for (key, row) in old.iter().filter(|(key, row)| new.get(key) != Some(row)) {
+        for (key, row) in old.iter().filter(|row| !new.contains(row)) {
             self.remove_row(service, *key, row)?;
         }
-        for (key, row) in new.iter().filter(|(key, row)| old.get(key) != Some(row)) {
+        for (key, row) in new.iter().filter(|row| !old.contains(row)) {
             self.insert_row(service, *key, row)?;
         }
         for key in contested(old) {
@@ -438,18 +440,20 @@ fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
     let row = |(index, part): (usize, Part)| {
         (part.key, v1::Row { rank: rank(index), peers: peers.clone(), ..part.row })
     };
-    parts.into_iter().enumerate().map(row).collect()
+    let mut rows: Rows = parts.into_iter().enumerate().map(row).collect();
+    rows.sort_unstable_by_key(|(key, _)| *key);
+    rows
 }
 
 /// The rows of a group that compete: their rank depends on the versions of their slices.
 fn contested(rows: &Rows) -> Vec<RowKey> {
-    let rivals = |class: u8| rows.values().filter(|row| row.class == class).count() > 1;
+    let rivals = |class: u8| rows.iter().filter(|(_, row)| row.class == class).count() > 1;
     rows.iter().filter(|(_, row)| rivals(row.class)).map(|(key, _)| *key).collect()
 }
 
 /// What a group's claims amount to, in order of rank.
 fn signature(rows: &Rows) -> v1::Signature {
-    let mut rows: Vec<_> = rows.values().collect();
+    let mut rows: Vec<_> = rows.iter().map(|(_, row)| row).collect();
     rows.sort_by_key(|row| row.rank);
     rows.into_iter().map(|row| (row.class, row.slice, row.hints.clone())).collect()
 }
