@@ -45,7 +45,7 @@ pub enum Phase {
 }
 
 /// What a workload object says that its siblings say as well; interned, so that 50,000 replicas store it once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Template {
     /// Pod or ExternalWorkload.
     pub kind: WorkloadKind,
@@ -70,7 +70,7 @@ pub struct Template {
 }
 
 /// A named port of a container.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ContainerPort {
     /// Its name; empty if it has none.
     pub name: String,
@@ -81,7 +81,7 @@ pub struct ContainerPort {
 }
 
 /// The ports of a workload's proxy (spec §2.9.3). What is missing or unreadable is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProxyPorts {
     /// Where it takes inbound connections, usually 4143. For an ExternalWorkload the port `linkerd-proxy`.
     pub inbound: Option<u16>,
@@ -92,7 +92,7 @@ pub struct ProxyPorts {
 }
 
 /// How to speak TLS with an ExternalWorkload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MeshTls {
     /// `identity`, a SPIFFE URI.
     pub identity: String,

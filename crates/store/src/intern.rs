@@ -25,8 +25,14 @@ impl Work<'_> {
                 id
             }
         };
-        self.counted(id)?.refs += 1;
+        self.refer(id)?;
         Ok(id)
+    }
+
+    /// One reference more.
+    pub(crate) fn refer(&mut self, id: u32) -> Result<(), Error> {
+        self.counted(id)?.refs += 1;
+        Ok(())
     }
 
     fn find_or_make(&mut self, bytes: &[u8]) -> Result<u32, Error> {

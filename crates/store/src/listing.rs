@@ -17,6 +17,8 @@ const SWEEP_ROWS_MAX: usize = 16 * SWEEP_CHANGES_MAX;
 /// A listing that has begun.
 #[derive(Default)]
 pub(crate) struct Listing {
+    /// There was nothing of the kind when it began, so there will be nothing to sweep.
+    first: bool,
     seen: Marks,
     /// Set when the listing is complete: where the sweep goes on, and the version to go on from after it.
     sweep: Option<Sweep>,
@@ -60,12 +62,14 @@ impl Marks {
 
 impl Work<'_> {
     pub(crate) fn begin_listing(&mut self, source: Source) {
-        self.state.listings.insert(source, Listing::default());
+        let first = self.meta.objects[source.kind as usize] == 0;
+        self.state.listings.insert(source, Listing { first, ..Listing::default() });
     }
 
     /// The source has just mentioned this object.
     pub(crate) fn mark(&mut self, source: Source, id: u32) {
-        if let Some(listing) = self.state.listings.get_mut(&source) {
+        let listing = self.state.listings.get_mut(&source);
+        if let Some(listing) = listing.filter(|listing| !listing.first) {
             listing.seen.mark(id);
         }
     }
@@ -77,7 +81,12 @@ impl Work<'_> {
         source: Source,
         version: ResourceVersion,
     ) -> Result<(), Error> {
-        let listing = self.state.listings.entry(source).or_default();
+        // An end without a beginning says nothing of what there is.
+        let Some(listing) = self.state.listings.get_mut(&source) else { return Ok(()) };
+        if listing.first {
+            self.state.listings.remove(&source);
+            return self.write_checkpoint(source, version);
+        }
         listing.sweep = Some(Sweep { from: key::source(source), version });
         self.sweep_source(source)
     }

@@ -16,18 +16,24 @@ impl Work<'_> {
         source: Source,
         template: &Template,
     ) -> Result<(u32, u32), Error> {
-        let id = self.intern(&v1::Template::from(template))?;
-        if let Some(metadata) = self.state.templates.get(&id) {
-            return Ok((id, *metadata));
-        }
-        let key = template_key(source, template, id);
-        if let Some(metadata) = self.template_metadata(&key)? {
-            self.state.templates.put(id, metadata);
+        let known = self.state.templates.get(template).copied();
+        if let Some((_, id, metadata)) = known.filter(|(cluster, ..)| *cluster == source.cluster) {
+            self.refer(id)?;
             return Ok((id, metadata));
         }
-        let servers = self.servers(source, &template.namespace)?;
-        let metadata = self.joined(source, template, &servers)?;
-        self.tables.templates.insert(key.as_slice(), metadata.to_be_bytes().as_slice())?;
+        let id = self.intern(&v1::Template::from(template))?;
+        let key = template_key(source, template, id);
+        let metadata = match self.template_metadata(&key)? {
+            Some(metadata) => metadata,
+            None => {
+                let servers = self.servers(source, &template.namespace)?;
+                let metadata = self.joined(source, template, &servers)?;
+                let bytes = metadata.to_be_bytes();
+                self.tables.templates.insert(key.as_slice(), bytes.as_slice())?;
+                metadata
+            }
+        };
+        self.state.templates.put(template.clone(), (source.cluster, id, metadata));
         Ok((id, metadata))
     }
 
@@ -42,7 +48,7 @@ impl Work<'_> {
             let key = template_key(source, &template, workload.template);
             let metadata = self.template_metadata(&key)?;
             self.tables.templates.remove(key.as_slice())?;
-            self.state.templates.pop(&workload.template);
+            self.state.templates.pop(&template);
             if let Some(metadata) = metadata {
                 self.release(metadata)?;
             }
@@ -131,7 +137,7 @@ impl Work<'_> {
             self.release(before)?;
             if now != before {
                 self.tables.templates.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
-                self.state.templates.pop(&id);
+                self.state.templates.pop(&template);
                 changed.insert(id, now);
             }
             from = [key.as_slice(), &[0]].concat();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use lru::LruCache;
 use model::limits::COMMIT_ENDPOINTS_MAX;
-use model::{Change, Revision, Source};
+use model::{Change, ClusterId, Revision, Source, Template};
 use redb::{Database, ReadableTable};
 
 use crate::disk::META_KEY;
@@ -63,8 +63,8 @@ pub(crate) struct State {
     pub(crate) slices: LruCache<SliceId, Arc<v1::Slice>>,
     /// The numbers of interned values, by their bytes.
     pub(crate) interned: LruCache<Vec<u8>, u32>,
-    /// The metadata that templates join to, by the numbers of both.
-    pub(crate) templates: LruCache<u32, u32>,
+    /// Templates of a cluster, with their numbers and those of the metadata that they join to.
+    pub(crate) templates: LruCache<Template, (ClusterId, u32, u32)>,
     /// What the rows of a workload need of it; `None` if it isn't there.
     pub(crate) workloads: LruCache<WorkloadId, Option<Standing>>,
 }
