@@ -7,13 +7,13 @@ pub const NAME_BYTES_MAX: usize = 253;
 pub const SLICE_ENDPOINTS_MAX: usize = 1_000;
 
 /// Changes in one commit. Bounds what the writer holds in memory, and how long readers wait for a revision.
-pub const COMMIT_CHANGES_MAX: usize = 4_096;
+pub const COMMIT_CHANGES_MAX: usize = 2_048;
 
 /// Endpoints in the EndpointSlices of one commit; a slice weighs as many changes as it has endpoints.
-pub const COMMIT_ENDPOINTS_MAX: usize = 16_384;
+pub const COMMIT_ENDPOINTS_MAX: usize = 4_096;
 
 /// Deliveries waiting between a source and the writer. A full channel stops reading that source.
-pub const DELIVERIES_WAITING_MAX: usize = 64;
+pub const DELIVERIES_WAITING_MAX: usize = 32;
 
 /// Bytes of one message to a proxy: its limit is 4 MiB, fixed (spec/proxy.md 0.2); 64 KiB are left for framing.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024 - 64 * 1024;

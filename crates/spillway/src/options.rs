@@ -10,8 +10,9 @@ use resolve::Settings;
 /// it has to begin anew.
 const UNDO_ENTRIES_MAX: u64 = 1_000_000;
 
-/// redb's page cache. What matters is on disk; more of it saves little, since the kernel caches as well.
-const CACHE_BYTES: usize = 32 << 20;
+/// redb's page cache. The kernel caches the file as well, and gives that memory back when it is short: with 2 MiB
+/// instead of 32 a listing of a million endpoints takes 1 % longer, and the server 44 MiB less.
+const CACHE_BYTES: usize = 2 << 20;
 
 /// How a server runs.
 #[derive(Clone, Debug)]

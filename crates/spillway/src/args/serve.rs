@@ -21,8 +21,8 @@ pub(crate) struct ServeArgs {
     /// Where the data is kept. It is a cache: removing it costs a new listing, nothing else.
     #[arg(long, value_name = "DIR", default_value = "spillway-data")]
     data: PathBuf,
-    /// How much of the data is held in memory.
-    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = values::bytes)]
+    /// How much of the data is held in memory. The kernel caches the file as well, so more saves little.
+    #[arg(long, value_name = "BYTES", default_value = "2MiB", value_parser = values::bytes)]
     cache_bytes: usize,
     #[command(flatten)]
     source: SourceArgs,
