@@ -17,7 +17,7 @@ use crate::service::ServiceRows;
 use crate::{Error, Stats, TableStats, key};
 
 /// Interned values kept decoded, of each kind. Most rows share a few of them.
-const DECODED_MAX: NonZeroUsize = NonZeroUsize::new(1_024).unwrap();
+const DECODED_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// Takes snapshots. Cheap to clone.
 #[derive(Clone)]

@@ -21,7 +21,7 @@ use crate::schema::Tables;
 use crate::{Config, Error, Stats, WakeKey};
 
 /// Values that are interned often, with their numbers.
-const INTERNED_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(512).unwrap();
+const INTERNED_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// Workloads of which is known what their rows need: as many as the slices of one commit may name.
 const WORKLOADS_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(COMMIT_ENDPOINTS_MAX).unwrap();
