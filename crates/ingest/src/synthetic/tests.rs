@@ -100,3 +100,24 @@ fn junk_has_no_address() {
         .count();
     assert_eq!(count, 1_234);
 }
+
+#[tokio::test]
+async fn a_quiet_cluster_goes_on_where_it_was_and_another_is_listed() {
+    async fn said(text: &str, resume: u64) -> usize {
+        let (to, mut from) = tokio::sync::mpsc::channel(64);
+        let version = model::ResourceVersion(resume.to_string());
+        let run = tokio::spawn(super::run(spec(text), Some(version), to));
+        let wait = std::time::Duration::from_millis(100);
+        let mut said = 0;
+        while let Ok(Some(_)) = tokio::time::timeout(wait, from.recv()).await {
+            said += 1;
+        }
+        run.abort();
+        said
+    }
+    let quiet = "services=2,endpoints=3,churn=0";
+    let version = Cluster::new(spec(quiet)).version();
+    assert_eq!(said(quiet, version).await, 0);
+    assert!(said("services=2,endpoints=4,churn=0", version).await > 0);
+    assert!(said("services=2,endpoints=3,churn=1", version).await > 0);
+}

@@ -48,6 +48,13 @@ fn checkpoints(reader: &Reader) -> anyhow::Result<Vec<(Source, Option<ResourceVe
     Kind::ALL.into_iter().map(one).collect()
 }
 
+/// The version that all sources have been committed up to, if it is one.
+fn common(checkpoints: Vec<(Source, Option<ResourceVersion>)>) -> Option<ResourceVersion> {
+    let mut versions = checkpoints.into_iter().map(|(_, version)| version);
+    let first = versions.next()??;
+    versions.all(|version| version.as_ref() == Some(&first)).then_some(first)
+}
+
 impl Sources {
     /// Who knows how they are doing.
     pub(super) fn watched(&self) -> Watched {
@@ -84,7 +91,7 @@ impl Sources {
                 tasks.spawn(manifests::watch(dir, to.clone(), status));
             }
             Sources::Synthetic(spec) => {
-                tasks.spawn(synthetic::run(spec, to.clone()));
+                tasks.spawn(synthetic::run(spec, common(checkpoints(reader)?), to.clone()));
             }
             Sources::Fed => {}
         }
