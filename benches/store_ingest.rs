@@ -64,7 +64,8 @@ fn ours(folder: &Path, endpoints: u64) -> anyhow::Result<(Run, Vec<TableStats>)>
         cache_bytes: CACHE_BYTES,
         join: resolve::join,
         join_version: resolve::JOIN_VERSION,
-        undo_entries_max: 1_000_000,
+        undo: store::Undo { bytes_max: 256 << 20, age_max: u64::MAX },
+        fsync: store::Fsync::Commit,
     };
     let (mut writer, reader, _) = store::open(folder, config)?;
     let mut run = Run { time: Duration::ZERO, commits: 0 };
@@ -78,14 +79,14 @@ fn ours(folder: &Path, endpoints: u64) -> anyhow::Result<(Run, Vec<TableStats>)>
         let begun = data::now();
         while let Some(delivery) = first {
             let (batch, rest) = Batch::collect(delivery, || waiting.next());
-            writer.commit(batch.into_parts().0)?;
+            writer.commit(model::Time(0), batch.into_parts().0)?;
             run.commits += 1;
             first = rest.or_else(|| waiting.next());
         }
         run.time += begun.elapsed();
     }
     let begun = data::now();
-    while writer.tick()?.is_some() {
+    while writer.tick(model::Time(0))?.is_some() {
         run.commits += 1;
     }
     run.time += begun.elapsed();

@@ -6,9 +6,9 @@ use crate::{ClusterId, ObjectName, OwnerRef, Server, Service, Slice, Workload};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
-/// Counts the listings of a source.
+/// A moment: milliseconds since 1970. Read by those at the edge, and given to those who need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Generation(pub u64);
+pub struct Time(pub u64);
 
 /// The version of an object or a listing, as its API server gave it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

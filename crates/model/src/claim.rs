@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::{Metadata, SliceMeta};
+use crate::{Metadata, SliceMeta, Text};
 
 /// A slice says that a Service has an endpoint at an address: ready, with its target known. The row that a
 /// client sees, before the client's own view of it.
@@ -18,15 +18,15 @@ pub struct Claim {
     /// What it shows to clients; `None` for a bare address.
     pub workload: Option<Arc<Metadata>>,
     /// The node of the pod.
-    pub node: Option<String>,
+    pub node: Option<Text>,
     /// What its slice says for all its endpoints.
     pub slice: Arc<SliceMeta>,
     /// The endpoint's hostname.
     pub hostname: Option<String>,
     /// The endpoint's zone.
-    pub zone: Option<String>,
+    pub zone: Option<Text>,
     /// The zones that the endpoint is for; empty: no hints.
-    pub hints: Vec<String>,
+    pub hints: Vec<Text>,
     /// Its place among the claims that compete with it, 0 first: those of the same pod or workload in this
     /// Service, or for a bare address those on the same address. Higher resourceVersion of the slice first,
     /// then lower name.
@@ -48,7 +48,7 @@ pub struct Peer {
     /// Its hostname.
     pub hostname: Option<String>,
     /// Its hints.
-    pub hints: Vec<String>,
+    pub hints: Vec<Text>,
 }
 
 /// What a claim's target is, and in which family its slice has it.
@@ -80,5 +80,5 @@ pub struct SignatureItem {
     /// Its slice.
     pub slice: Arc<SliceMeta>,
     /// Its hints.
-    pub hints: Vec<String>,
+    pub hints: Vec<Text>,
 }

@@ -17,7 +17,10 @@ mod claim;
 mod change;
 pub mod limits;
 
-pub use change::{Change, Generation, Key, Kind, Object, ResourceVersion, Revision, Source};
+/// A text that many values share.
+pub type Text = std::sync::Arc<str>;
+
+pub use change::{Change, Key, Kind, Object, ResourceVersion, Revision, Source, Time};
 pub use claim::{Claim, Class, Peer, Signature, SignatureItem};
 pub use name::{ClusterId, NameError, ObjectName, ServiceName};
 pub use owner::OwnerRef;

@@ -55,6 +55,9 @@ pub struct Template {
     pub labels: BTreeMap<String, String>,
     /// The only owner; `None` if there is none, or more than one.
     pub owner: Option<OwnerRef>,
+    /// What the names of its workloads begin with: `metadata.generateName`; empty if that isn't known. It is
+    /// kept so that a name is stored as what comes after it, and says nothing about any one name.
+    pub name_prefix: String,
     /// `spec.serviceAccountName`, `default` if it has none. Empty for an ExternalWorkload.
     pub service_account: String,
     /// Container ports (init containers first), or the ports of an ExternalWorkload.
@@ -116,6 +119,8 @@ pub struct Metadata {
     pub service_account: String,
     /// Label `pod-template-hash`, if not empty.
     pub pod_template_hash: Option<String>,
+    /// As in the template.
+    pub name_prefix: String,
     /// Opaque ports by annotation; `None`: the defaults apply.
     pub opaque: Option<PortSet>,
     /// Ports that some Server makes opaque.

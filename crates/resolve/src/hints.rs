@@ -49,7 +49,7 @@ pub(crate) fn zone_filter<'s>(
             if item.hints.is_empty() {
                 return Filter::All;
             }
-            for_zone |= item.hints.iter().any(|hint| hint == zone);
+            for_zone |= item.hints.iter().any(|hint| **hint == *zone);
         }
     }
     if for_zone { Filter::Zone(zone.to_owned()) } else { Filter::All }

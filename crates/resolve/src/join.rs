@@ -3,7 +3,7 @@
 use model::{Metadata, OwnerRef, PortSet, Selector, Server, ServerPort, Template, WorkloadKind};
 
 /// Changes whenever `join` would give other results for what is already stored, so that it is joined anew.
-pub const JOIN_VERSION: u32 = 1;
+pub const JOIN_VERSION: u32 = 2;
 
 const CONTROL_PLANE_NS: &str = "linkerd.io/control-plane-ns";
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
@@ -26,6 +26,7 @@ pub fn join(
         owner: owner(template, owner_known.flatten()),
         service_account: template.service_account.clone(),
         pod_template_hash: label(POD_TEMPLATE_HASH),
+        name_prefix: template.name_prefix.clone(),
         opaque: template.opaque.clone(),
         opaque_by_server: PortSet::from_ranges(ports),
         skip_inbound: template.skip_inbound.clone(),

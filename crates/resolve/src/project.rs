@@ -2,7 +2,7 @@
 //!
 //! A claim knows its competitors, so nothing beyond the address is looked at.
 
-use model::{Claim, Class, PortKey, SliceMeta};
+use model::{Claim, Class, PortKey, SliceMeta, Text};
 
 use crate::hints::served;
 use crate::lens::{Filter, Lens};
@@ -68,10 +68,10 @@ impl Lens {
     }
 
     /// May the client use the claim?
-    fn passes(&self, class: Class, node: Option<&str>, hints: &[String]) -> bool {
+    fn passes(&self, class: Class, node: Option<&str>, hints: &[Text]) -> bool {
         match &self.filter {
             Filter::All => true,
-            Filter::Zone(zone) => hints.contains(zone),
+            Filter::Zone(zone) => hints.iter().any(|hint| **hint == **zone),
             Filter::Node(here) => {
                 matches!(class, Class::PodV4 | Class::PodV6) && here.as_deref() == node
             }

@@ -131,7 +131,7 @@ impl Lens {
     /// Where the endpoint is, seen from the client. An empty zone is a zone, and nobody's.
     fn locality(&self, claim: &Claim) -> Locality {
         match (&self.zone, &claim.zone) {
-            (Some(here), Some(there)) if here == there => Locality::Local,
+            (Some(here), Some(there)) if **here == **there => Locality::Local,
             (Some(_), Some(_)) => Locality::Remote,
             _ => Locality::Unknown,
         }

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use model::Source;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, prometheus_text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeMetric as _, NoLabelSet, prometheus_text,
+};
 use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tonic::Code;
 
@@ -40,8 +44,8 @@ pub struct SourceStatus {
     pub decode_failures: u64,
 }
 
-/// What the streams count.
-#[derive(Debug, Default)]
+/// What the streams and the writer count.
+#[derive(Debug)]
 pub struct Metrics {
     /// By method and status code.
     requests: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
@@ -49,12 +53,41 @@ pub struct Metrics {
     updates: [AtomicU64; UpdateKind::ALL.len()],
     /// By `StreamEnd`.
     ends: [AtomicU64; StreamEnd::ALL.len()],
+    commit_seconds: Histogram,
+    commit_changes: Histogram,
+    sync_seconds: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        // From a change that finds its pages in memory to a disk that has trouble.
+        let seconds = || Histogram::new(exponential_buckets(0.000_1, 4.0, 9));
+        Metrics {
+            requests: Mutex::default(),
+            updates: Default::default(),
+            ends: Default::default(),
+            commit_seconds: seconds(),
+            commit_changes: Histogram::new(exponential_buckets(1.0, 4.0, 7)),
+            sync_seconds: seconds(),
+        }
+    }
 }
 
 impl Metrics {
     /// All zero.
     pub fn new() -> Metrics {
         Metrics::default()
+    }
+
+    /// A commit of this many changes has become visible.
+    pub fn committed(&self, changes: usize, took: Duration) {
+        self.commit_seconds.observe(took.as_secs_f64());
+        self.commit_changes.observe(changes as f64);
+    }
+
+    /// The commits since the last time have become durable.
+    pub fn synced(&self, took: Duration) {
+        self.sync_seconds.observe(took.as_secs_f64());
     }
 
     /// Messages of all Get streams that were handed to HTTP/2.
@@ -129,7 +162,12 @@ impl Scrape {
         page.gauge("revision", "Newest revision of the store", store.revision.0)?;
         page.gauge("undo_entries", "Entries of the undo log", store.undo_entries)?;
         page.gauge("store_file_bytes", "Bytes of the store on disk", self.situation.file_bytes())?;
-        page.counter("commits", "Commits since the start", self.hub.commit_count())
+        page.gauge("undo_bytes", "Bytes of the undo log's entries", store.undo_bytes)?;
+        page.counter("commits", "Commits since the start", self.hub.commit_count())?;
+        let Metrics { commit_seconds, commit_changes, sync_seconds, .. } = &*self.metrics;
+        page.histogram("commit_seconds", "Time until a commit was visible", commit_seconds)?;
+        page.histogram("commit_changes", "Changes that a commit took together", commit_changes)?;
+        page.histogram("sync_seconds", "Time until commits were durable", sync_seconds)
     }
 
     fn streams(&self, page: &mut Page<'_>) -> std::fmt::Result {
@@ -198,6 +236,10 @@ impl Page<'_> {
         values
             .into_iter()
             .try_for_each(|(labels, value)| metric.encode_family(&labels)?.encode_gauge(&value))
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, values: &Histogram) -> std::fmt::Result {
+        values.encode(self.encoder.encode_descriptor(name, help, None, MetricType::Histogram)?)
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {

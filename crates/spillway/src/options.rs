@@ -2,13 +2,17 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use model::PortSet;
 use resolve::Settings;
+use store::Undo;
 
-/// Entries of the undo log, some hundred bytes on disk each. A stream may be this many changes behind before
-/// it has to begin anew.
-const UNDO_ENTRIES_MAX: u64 = 1_000_000;
+/// The undo log's size and age: a stream may be this far behind before it has to begin anew.
+const UNDO: Undo = Undo { bytes_max: 256 << 20, age_max: 60 * 60 * 1_000 };
+
+/// How long commits wait to be made durable together. A crash takes back that much, and the watches say it again.
+const FSYNC_INTERVAL: Duration = Duration::from_millis(200);
 
 /// redb's page cache. The kernel caches the file as well, and gives that memory back when it is short: with 2 MiB
 /// instead of 32 a listing of a million endpoints takes 1 % longer, and the server 44 MiB less.
@@ -31,8 +35,10 @@ pub struct Options {
     pub source: SourceOptions,
     /// Bytes of redb's page cache.
     pub cache_bytes: usize,
-    /// Entries that the undo log keeps at most.
-    pub undo_entries_max: u64,
+    /// How much of the past the undo log keeps.
+    pub undo: Undo,
+    /// How long commits may wait until they are durable together; `None`: each is durable before it is visible.
+    pub fsync_interval: Option<Duration>,
 }
 
 /// Where a cluster's objects come from.
@@ -64,7 +70,8 @@ impl Options {
             http2_params: None,
             source,
             cache_bytes: CACHE_BYTES,
-            undo_entries_max: UNDO_ENTRIES_MAX,
+            undo: UNDO,
+            fsync_interval: Some(FSYNC_INTERVAL),
         }
     }
 }

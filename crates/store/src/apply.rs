@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{Change, Key, Kind, Object, ObjectName, ResourceVersion, Slice, Source, Workload};
+use model::{Change, Key, Kind, Object, ObjectName, ResourceVersion, Slice, Source};
 use redb::ReadableTable;
 
-use crate::join::{Group, standing};
 use crate::key::{self, ServiceId, SliceId, WorkloadId};
-use crate::record::{convert, v1};
+use crate::record::{convert, v2};
+use crate::workload::Standing;
 use crate::write::Work;
 use crate::{Error, WakeKey, record};
 
@@ -17,7 +17,7 @@ const WORKLOADS: [Kind; 2] = [Kind::Pod, Kind::ExternalWorkload];
 
 /// Whose numbers a kind's objects have: those of all workloads are one sequence, since their claims are told
 /// apart by them alone.
-fn numbering(kind: Kind) -> Kind {
+pub(crate) fn numbering(kind: Kind) -> Kind {
     if WORKLOADS.contains(&kind) { Kind::Pod } else { kind }
 }
 
@@ -39,28 +39,23 @@ impl Work<'_> {
     }
 
     /// The record of an object, stub or not.
-    pub(crate) fn object(&self, key: &[u8]) -> Result<Option<v1::Object>, Error> {
+    pub(crate) fn object(&self, key: &[u8]) -> Result<Option<v2::Object>, Error> {
         self.tables.objects.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
     }
 
-    pub(crate) fn write_object(&mut self, key: &[u8], object: &v1::Object) -> Result<(), Error> {
+    pub(crate) fn write_object(&mut self, key: &[u8], object: &v2::Object) -> Result<(), Error> {
         self.tables.objects.insert(key, record::encode(object)?.as_slice())?;
         Ok(())
     }
 
-    /// A workload's record; what its rows need of it is kept at hand, since its slices are often next.
-    pub(crate) fn write_workload(&mut self, key: &[u8], object: &v1::Object) -> Result<(), Error> {
-        self.state.workloads.put(object.id, standing(object));
-        self.write_object(key, object)
-    }
-
     /// The record of an object, or a new stub of it. A new stub isn't written.
-    fn object_or_stub(&mut self, source: Source, key: &[u8]) -> Result<v1::Object, Error> {
+    fn object_or_stub(&mut self, source: Source, key: &[u8]) -> Result<v2::Object, Error> {
         match self.object(key)? {
             Some(object) => Ok(object),
             None => {
                 let id = self.next_id(numbering(source.kind) as usize)?;
-                Ok(v1::Object { id, version: String::new(), slices: 0, vacant: 0, body: None })
+                let version = v2::Version::from("");
+                Ok(v2::Object { id, version, slices: 0, vacant: 0, body: None })
             }
         }
     }
@@ -70,7 +65,8 @@ impl Work<'_> {
         let bytes = key::object(source, &key.name);
         let mut stored = self.object_or_stub(source, &bytes)?;
         self.mark(source, stored.id);
-        if stored.body.is_some() && stored.version == version.0 && !version.0.is_empty() {
+        let known = std::mem::replace(&mut stored.version, v2::Version::from(&*version.0));
+        if stored.body.is_some() && stored.version == known && !version.0.is_empty() {
             self.done.unchanged += 1;
             return Ok(());
         }
@@ -79,25 +75,24 @@ impl Work<'_> {
             self.meta.objects[source.kind as usize] += 1;
         }
         let before = stored.body.take();
-        stored.version.clone_from(&version.0);
         match object {
             Object::Service(service) => {
-                let now = v1::Service::from(&service);
+                let now = v2::Service::from(&service);
                 self.service_changed(&bytes, stored.id, before.as_ref(), Some(&now))?;
-                stored.body = Some(v1::Body::Service(now));
+                stored.body = Some(v2::Body::Service(now));
             }
             Object::Slice(slice) => {
-                stored.body = Some(v1::Body::Slice);
+                stored.body = Some(v2::Body::Slice);
                 self.put_slice(&bytes, stored.id, source, &version, slice)?;
             }
             Object::Workload(workload) => {
-                stored.body = Some(self.put_workload(source, before, workload)?);
-                self.write_workload(&bytes, &stored)?;
-                return self.dirty_claims(stored.id);
+                let before = workload_of(before);
+                stored.body = Some(self.put_workload(source, before.as_ref(), workload)?);
+                return self.workload_changed(&bytes, &stored, before.as_ref());
             }
             Object::Node { zone } => {
                 self.touched.insert(WakeKey::object(&bytes));
-                stored.body = Some(v1::Body::Node { zone });
+                stored.body = Some(v2::Body::Node { zone });
             }
             Object::Owned { owner } => {
                 stored.body = Some(convert::owned(owner.as_ref()));
@@ -105,7 +100,7 @@ impl Work<'_> {
                 return self.owner_changed(source, &key.name);
             }
             Object::Server(server) => {
-                stored.body = Some(v1::Body::Server(v1::Server::from(&server)));
+                stored.body = Some(v2::Body::Server(v2::Server::from(&server)));
                 self.write_object(&bytes, &stored)?;
                 return self.servers_changed(source, key.name.namespace());
             }
@@ -119,32 +114,31 @@ impl Work<'_> {
         let Some(before) = stored.body.take() else { return Ok(()) };
         self.done.deleted += 1;
         self.meta.objects[source.kind as usize] -= 1;
-        stored.version.clear();
+        stored.version = v2::Version::from("");
         match before {
-            v1::Body::Service(_) => {
+            v2::Body::Service(_) => {
                 self.service_changed(&bytes, stored.id, Some(&before), None)?;
                 self.write_or_vacate(&bytes, stored)
             }
-            v1::Body::Workload(workload) => {
-                self.release_template(source, &workload)?;
-                self.write_workload(&bytes, &stored)?;
-                self.dirty_claims(stored.id)?;
+            v2::Body::Workload(workload) => {
+                self.release_workload(source, &workload)?;
+                self.workload_changed(&bytes, &stored, Some(&workload))?;
                 self.drop_unclaimed(&bytes, &stored)
             }
-            v1::Body::Slice => {
+            v2::Body::Slice => {
                 self.tables.objects.remove(bytes.as_slice())?;
                 self.delete_slice(stored.id, source)
             }
-            v1::Body::Node { .. } => {
+            v2::Body::Node { .. } => {
                 self.touched.insert(WakeKey::object(&bytes));
                 self.tables.objects.remove(bytes.as_slice())?;
                 Ok(())
             }
-            v1::Body::Owned { .. } => {
+            v2::Body::Owned { .. } => {
                 self.tables.objects.remove(bytes.as_slice())?;
                 self.owner_changed(source, name)
             }
-            v1::Body::Server(_) => {
+            v2::Body::Server(_) => {
                 self.tables.objects.remove(bytes.as_slice())?;
                 self.servers_changed(source, name.namespace())
             }
@@ -153,7 +147,7 @@ impl Work<'_> {
 
     /// Writes a Service back. One that neither exists nor is named by a slice is remembered for as long as the
     /// undo log reaches back to when it was.
-    fn write_or_vacate(&mut self, key: &[u8], mut service: v1::Object) -> Result<(), Error> {
+    fn write_or_vacate(&mut self, key: &[u8], mut service: v2::Object) -> Result<(), Error> {
         if service.body.is_none() && service.slices == 0 {
             service.vacant = self.revision.0;
             self.tables.vacant.insert(key::vacant(self.revision, key).as_slice(), [].as_slice())?;
@@ -162,11 +156,9 @@ impl Work<'_> {
     }
 
     /// A workload that doesn't exist and that no slice names is forgotten.
-    pub(crate) fn drop_unclaimed(&mut self, key: &[u8], stored: &v1::Object) -> Result<(), Error> {
-        let prefix = key::id(stored.id);
-        let end = key::prefix_end(&prefix);
-        let claimed = self.tables.claims.range(prefix.as_slice()..end.as_slice())?.next().is_some();
-        if stored.body.is_none() && !claimed {
+    pub(crate) fn drop_unclaimed(&mut self, key: &[u8], stored: &v2::Object) -> Result<(), Error> {
+        if stored.body.is_none() && self.claims(&key::workload_claims(0, stored.id), 1)?.is_empty()
+        {
             self.tables.objects.remove(key)?;
         }
         Ok(())
@@ -176,11 +168,11 @@ impl Work<'_> {
         &mut self,
         key: &[u8],
         id: ServiceId,
-        before: Option<&v1::Body>,
-        now: Option<&v1::Service>,
+        before: Option<&v2::Body>,
+        now: Option<&v2::Service>,
     ) -> Result<(), Error> {
         let before = match before {
-            Some(v1::Body::Service(service)) => Some(service),
+            Some(v2::Body::Service(service)) => Some(service),
             _ => None,
         };
         if before != now {
@@ -190,27 +182,15 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// All rows of a workload are looked at again.
-    pub(crate) fn dirty_claims(&mut self, workload: WorkloadId) -> Result<(), Error> {
-        let prefix = key::id(workload);
-        let end = key::prefix_end(&prefix);
-        for entry in self.tables.claims.range(prefix.as_slice()..end.as_slice())? {
-            let entry = entry?.0;
-            let service = key::KeyReader(&entry.value()[4..]).u32().unwrap_or(0);
-            self.dirty.add(service, Group::Workload(workload), None);
-        }
-        self.rejoin_if_many()
-    }
-
     // === slices ===
 
     /// An EndpointSlice as the newest transaction has it.
-    pub(crate) fn slice(&mut self, id: SliceId) -> Result<Option<Arc<v1::Slice>>, Error> {
+    pub(crate) fn slice(&mut self, id: SliceId) -> Result<Option<Arc<v2::Slice>>, Error> {
         if let Some(slice) = self.state.slices.get(&id) {
             return Ok(Some(slice.clone()));
         }
         let Some(bytes) = self.tables.slices.get(key::id(id).as_slice())? else { return Ok(None) };
-        let slice: Arc<v1::Slice> = Arc::new(record::decode(bytes.value())?);
+        let slice = Arc::new(convert::unpacked(record::decode(bytes.value())?));
         self.state.slices.put(id, slice.clone());
         Ok(Some(slice))
     }
@@ -224,7 +204,8 @@ impl Work<'_> {
         slice: Slice,
     ) -> Result<(), Error> {
         let before = self.slice(id)?;
-        let meta = self.intern(&v1::SliceMeta::from(&slice.meta))?;
+        let meta = self.intern(&v2::SliceMeta::from(&slice.meta))?;
+        let mut texts = Texts::new();
         let service = match &slice.service {
             Some(name) => Some(self.refer_to_service(source, name)?),
             None => None,
@@ -237,17 +218,19 @@ impl Work<'_> {
         let known: BTreeMap<_, _> = known.collect();
         let mut endpoints = Vec::with_capacity(slice.endpoints.len());
         for endpoint in slice.endpoints {
-            endpoints.push(self.endpoint_record(source, endpoint, &known)?);
+            endpoints.push(self.endpoint_record(source, endpoint, &known, &mut texts)?);
         }
-        let now = v1::Slice {
+        let now = v2::Slice {
             object: object.to_vec(),
             order: version.order(),
             service,
             v6: slice.family == model::Family::V6,
             meta,
+            name_prefix: String::new(),
             endpoints: crate::join::distinct(endpoints),
         };
-        let bytes = record::encode(&now)?;
+        self.release_texts(texts.values().copied(), &now)?;
+        let bytes = record::encode(&convert::packed(&now))?;
         self.tables.slices.insert(key::id(id).as_slice(), bytes.as_slice())?;
         let now = Arc::new(now);
         self.state.slices.put(id, now.clone());
@@ -280,8 +263,11 @@ impl Work<'_> {
     }
 
     /// What an old version of a slice held on to.
-    fn drop_slice_references(&mut self, before: &v1::Slice) -> Result<(), Error> {
+    fn drop_slice_references(&mut self, before: &v2::Slice) -> Result<(), Error> {
         self.release(before.meta)?;
+        for text in convert::texts(before) {
+            self.release(text)?;
+        }
         if let Some(id) = before.service {
             let key = self.service_key(id)?;
             if let Some(mut service) = self.object(&key)? {
@@ -297,13 +283,24 @@ impl Work<'_> {
         source: Source,
         endpoint: model::SliceEndpoint,
         known: &BTreeMap<(u8, &str, &str), WorkloadId>,
-    ) -> Result<v1::SliceEndpoint, Error> {
+        texts: &mut Texts,
+    ) -> Result<v2::SliceEndpoint, Error> {
+        let mut text = |text: String| match texts.get(&text) {
+            Some(id) => Ok(*id),
+            None => {
+                let id = self.intern(&text)?;
+                texts.insert(text, id);
+                Ok::<u32, Error>(id)
+            }
+        };
+        let zone = endpoint.zone.map(&mut text).transpose()?.unwrap_or(0);
+        let hints = endpoint.hints.into_iter().map(text).collect::<Result<_, _>>()?;
         let (target, name) = match endpoint.target {
             model::Target::Bare => (0, None),
             model::Target::Pod(name) => (1, Some(name)),
             model::Target::ExternalWorkload(name) => (2, Some(name)),
         };
-        let mut record = v1::SliceEndpoint {
+        let mut record = v2::SliceEndpoint {
             ip: endpoint.ip.into(),
             ready: endpoint.ready,
             workload: 0,
@@ -311,8 +308,8 @@ impl Work<'_> {
             namespace: String::new(),
             name: String::new(),
             hostname: endpoint.hostname,
-            zone: endpoint.zone,
-            hints: endpoint.hints,
+            zone,
+            hints,
         };
         if let Some(name) = name {
             let source = Source { kind: WORKLOADS[usize::from(target) - 1], ..source };
@@ -330,7 +327,7 @@ impl Work<'_> {
     /// The number of a workload that a slice names; if it isn't known, a stub keeps the number for it.
     fn claimed_workload(&mut self, source: Source, key: &[u8]) -> Result<WorkloadId, Error> {
         if let Some(stored) = self.object(key)? {
-            self.state.workloads.put(stored.id, standing(&stored));
+            self.state.workloads.put(stored.id, Standing::of(&stored));
             return Ok(stored.id);
         }
         let stub = self.object_or_stub(source, key)?;
@@ -342,7 +339,7 @@ impl Work<'_> {
     pub(crate) fn endpoint_key(
         &self,
         source: Source,
-        endpoint: &v1::SliceEndpoint,
+        endpoint: &v2::SliceEndpoint,
     ) -> Result<Vec<u8>, Error> {
         let kind = WORKLOADS[usize::from(endpoint.target.clamp(1, 2)) - 1];
         let name = ObjectName::new(endpoint.namespace.as_str(), endpoint.name.as_str());
@@ -351,27 +348,26 @@ impl Work<'_> {
         Ok(key::object(Source { kind, ..source }, &name))
     }
 
-    // === workloads ===
-
-    fn put_workload(
+    /// Gives up the references that a slice turned out not to need: those of endpoints that were said twice.
+    fn release_texts(
         &mut self,
-        source: Source,
-        before: Option<v1::Body>,
-        workload: Workload,
-    ) -> Result<v1::Body, Error> {
-        let (template, metadata) = self.refer_to_template(source, &workload.template)?;
-        if let Some(v1::Body::Workload(before)) = before {
-            self.release_template(source, &before)?;
+        taken: impl Iterator<Item = u32>,
+        slice: &v2::Slice,
+    ) -> Result<(), Error> {
+        let needed = convert::texts(slice);
+        for text in taken.filter(|text| !needed.contains(text)) {
+            self.release(text)?;
         }
-        Ok(v1::Body::Workload(v1::Workload {
-            template,
-            metadata,
-            node: workload.node,
-            phase: convert::phase(workload.phase),
-            deleting: workload.deleting,
-            host_network: workload.host_network,
-            ips: workload.ips.into_iter().map(v1::Ip::from).collect(),
-            host_ips: workload.host_ips.into_iter().map(v1::Ip::from).collect(),
-        }))
+        Ok(())
+    }
+}
+
+/// The texts of a slice's endpoints, each interned once for all of them.
+type Texts = BTreeMap<String, u32>;
+
+fn workload_of(body: Option<v2::Body>) -> Option<v2::Workload> {
+    match body {
+        Some(v2::Body::Workload(workload)) => Some(workload),
+        _ => None,
     }
 }

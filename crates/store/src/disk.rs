@@ -8,14 +8,14 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Join, Revision};
+use model::{Join, Revision, Time};
 use redb::{Database, DatabaseError, ReadableDatabase};
 
-use crate::Error;
 use crate::read::Reader;
-use crate::record::{self, v1};
+use crate::record::{self, v2};
 use crate::schema::{FORMAT, ReadTables, Tables};
 use crate::write::Writer;
+use crate::{Error, Stats};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -26,9 +26,39 @@ pub struct Config {
     pub join: Join,
     /// The number of `join`'s rule. A file that was written under another one is rebuilt.
     pub join_version: u32,
-    /// Entries that the undo log keeps at most; the oldest revisions are trimmed first. A cursor further
-    /// behind than that has to begin anew.
-    pub undo_entries_max: u64,
+    /// How much of the past the undo log keeps: a cursor further behind has to begin anew.
+    pub undo: Undo,
+    /// When commits reach the disk.
+    pub fsync: Fsync,
+}
+
+/// When commits reach the disk. With either, a crash leaves exactly the state of some revision, with the
+/// checkpoints that belong to it; the sources say again what came after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fsync {
+    /// Each before it is visible: no revision that anybody has seen is lost.
+    Commit,
+    /// Together, when [`Writer::sync`] is called: they are visible at once, and a crash may take back those
+    /// since the last call.
+    Together,
+}
+
+/// How much of the past the undo log keeps; the oldest revisions are trimmed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undo {
+    /// Bytes of its entries.
+    pub bytes_max: u64,
+    /// Milliseconds.
+    pub age_max: u64,
+}
+
+impl Config {
+    /// Is there more of the past than is to be kept?
+    pub(crate) fn undo_is_due(&self, stats: &Stats, now: Time) -> bool {
+        stats.undo_entries > 0
+            && (stats.undo_bytes > self.undo.bytes_max
+                || stats.undo_since.0.saturating_add(self.undo.age_max) < now.0)
+    }
 }
 
 /// What became of the file that was there.
@@ -165,7 +195,7 @@ fn read_birth(database: &Database) -> Result<Option<(u32, u32, Revision)>, Error
         return Ok(None);
     };
     let revision = match tables.meta.get(META_KEY)? {
-        Some(bytes) if format == FORMAT => record::decode::<v1::Meta>(bytes.value())?.revision,
+        Some(bytes) if format == FORMAT => record::decode::<v2::Meta>(bytes.value())?.revision,
         _ => 0,
     };
     Ok(Some((format, join, Revision(revision))))

@@ -5,7 +5,7 @@
 
 use redb::ReadableTable;
 
-use crate::record::{self, v1};
+use crate::record::{self, v2};
 use crate::write::Work;
 use crate::{Error, key, wake};
 
@@ -46,14 +46,14 @@ impl Work<'_> {
             }
         }
         let id = self.next_id(0)?;
-        let made = v1::Interned { refs: 0, freed: self.revision.0, hash, bytes: bytes.to_vec() };
+        let made = v2::Interned { refs: 0, freed: self.revision.0, hash, bytes: bytes.to_vec() };
         self.counted.insert(id, made);
         self.tables.interned_ids.insert(key::interned_id(hash, id).as_slice(), [].as_slice())?;
         Ok(id)
     }
 
     /// An entry whose count may be changed. It reaches the table once for all the changes of a commit.
-    fn counted(&mut self, id: u32) -> Result<&mut v1::Interned, Error> {
+    fn counted(&mut self, id: u32) -> Result<&mut v2::Interned, Error> {
         if self.counted.len() >= COUNTED_MAX && !self.counted.contains_key(&id) {
             self.write_counted()?;
         }
@@ -72,7 +72,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn interned_entry(&self, id: u32) -> Result<v1::Interned, Error> {
+    fn interned_entry(&self, id: u32) -> Result<v2::Interned, Error> {
         if let Some(counted) = self.counted.get(&id) {
             return Ok(counted.clone());
         }

@@ -10,8 +10,9 @@ use model::Source;
 use redb::ReadableTable;
 
 use crate::key::{self, RowKey, ServiceId, SliceId, WorkloadId};
-use crate::record::{convert, v1};
-use crate::write::{Standing, Work};
+use crate::record::{convert, v2};
+use crate::workload::ClaimKey;
+use crate::write::Work;
 use crate::{Error, WakeKey, record};
 
 /// Claims that compete with each other within a Service.
@@ -23,23 +24,41 @@ pub(crate) enum Group {
     Bare(IpAddr),
 }
 
-/// Groups to be looked at again, with the rows that they may have had besides those that they claim now.
+/// Groups to be looked at again.
 #[derive(Default)]
-pub(crate) struct Dirty(BTreeMap<(ServiceId, Group), Vec<RowKey>>);
+pub(crate) struct Dirty(BTreeMap<(ServiceId, Group), Mark>);
+
+/// What is known of a dirty group.
+#[derive(Default)]
+struct Mark {
+    /// The template of the workload, under which its claims are found.
+    template: u32,
+    /// Rows that it may have had besides those that it claims now.
+    rows: Vec<RowKey>,
+}
 
 /// Groups that wait to be rejoined; more are rejoined before the commit goes on. Rejoining is idempotent, so
 /// doing it early costs time at most.
 const DIRTY_GROUPS_MAX: usize = 32_768;
 
 impl Dirty {
-    pub(crate) fn add(&mut self, service: ServiceId, group: Group, row: Option<RowKey>) {
-        self.0.entry((service, group)).or_default().extend(row);
+    /// `template` is that of the group's workload now: whatever changes it marks its groups again.
+    pub(crate) fn add(
+        &mut self,
+        service: ServiceId,
+        group: Group,
+        template: u32,
+        row: Option<RowKey>,
+    ) {
+        let mark = self.0.entry((service, group)).or_default();
+        mark.template = template;
+        mark.rows.extend(row);
     }
 }
 
 /// At most one endpoint for each workload and one bare one for each address: a ready one, else the last.
-pub(crate) fn distinct(endpoints: Vec<v1::SliceEndpoint>) -> Vec<v1::SliceEndpoint> {
-    let mut distinct: BTreeMap<Group, v1::SliceEndpoint> = BTreeMap::new();
+pub(crate) fn distinct(endpoints: Vec<v2::SliceEndpoint>) -> Vec<v2::SliceEndpoint> {
+    let mut distinct: BTreeMap<Group, v2::SliceEndpoint> = BTreeMap::new();
     for endpoint in endpoints {
         let group = group(&endpoint);
         match distinct.get(&group) {
@@ -52,34 +71,40 @@ pub(crate) fn distinct(endpoints: Vec<v1::SliceEndpoint>) -> Vec<v1::SliceEndpoi
     distinct.into_values().collect()
 }
 
-fn group(endpoint: &v1::SliceEndpoint) -> Group {
+pub(crate) fn group(endpoint: &v2::SliceEndpoint) -> Group {
     match endpoint.workload {
         0 => Group::Bare(endpoint.ip.into()),
         workload => Group::Workload(workload),
     }
 }
 
-fn by_group(slice: Option<&v1::Slice>) -> BTreeMap<Group, &v1::SliceEndpoint> {
+/// The endpoints of a slice are in the order of their groups, each there once ([`distinct`]).
+fn endpoint_of(slice: &v2::Slice, group: Group) -> Option<&v2::SliceEndpoint> {
+    let at = slice.endpoints.binary_search_by_key(&group, self::group).ok()?;
+    Some(&slice.endpoints[at])
+}
+
+fn by_group(slice: Option<&v2::Slice>) -> BTreeMap<Group, &v2::SliceEndpoint> {
     let endpoints = slice.map(|slice| slice.endpoints.as_slice()).unwrap_or_default();
     endpoints.iter().map(|endpoint| (group(endpoint), endpoint)).collect()
 }
 
-fn row_key(slice: SliceId, endpoint: &v1::SliceEndpoint) -> RowKey {
+pub(crate) fn row_key(slice: SliceId, endpoint: &v2::SliceEndpoint) -> RowKey {
     RowKey { ip: endpoint.ip.into(), slice, workload: endpoint.workload }
 }
 
 /// A claim that a client may see, before it has a rank.
-struct Part {
-    slice: Arc<v1::Slice>,
+pub(crate) struct Part {
+    slice: Arc<v2::Slice>,
     key: RowKey,
-    row: v1::Row,
+    row: v2::Row,
 }
 
 /// The rows of a group, in the order of their keys. Nearly always one.
-type Rows = Vec<(RowKey, v1::Row)>;
+pub(crate) type Rows = Vec<(RowKey, v2::Row)>;
 
 /// Addresses, with all rows on them.
-type Addresses = Vec<(IpAddr, v1::UndoneRows)>;
+type Addresses = Vec<(IpAddr, v2::UndoneRows)>;
 
 /// How many targets more, or fewer, have a signature now.
 type Counts = BTreeMap<(ServiceId, Vec<u8>), i64>;
@@ -95,7 +120,7 @@ impl Changes {
     fn count(
         &mut self,
         service: ServiceId,
-        signature: &v1::Signature,
+        signature: &v2::Signature,
         by: i64,
     ) -> Result<(), Error> {
         if !signature.is_empty() {
@@ -111,8 +136,8 @@ impl Work<'_> {
         &mut self,
         id: SliceId,
         source: Source,
-        before: Option<&v1::Slice>,
-        now: Option<&v1::Slice>,
+        before: Option<&v2::Slice>,
+        now: Option<&v2::Slice>,
     ) -> Result<(), Error> {
         let same_terms = match (before, now) {
             (Some(b), Some(n)) => (b.service, b.meta, b.v6) == (n.service, n.meta, n.v6),
@@ -125,26 +150,22 @@ impl Work<'_> {
             if same_terms && new.get(group) == Some(endpoint) {
                 continue;
             }
-            if let Some(service) = old_service {
-                self.dirty.add(service, *group, Some(row_key(id, endpoint)));
-                if endpoint.workload != 0
-                    && !(old_service == new_service && new.contains_key(group))
-                {
-                    let claim = key::claim(endpoint.workload, service, id);
-                    self.tables.claims.remove(claim.as_slice())?;
-                }
+            let (Some(service), Some(slice)) = (old_service, before) else { continue };
+            let claim = self.claim_of(id, slice, endpoint)?;
+            self.dirty.add(service, *group, claim.template, Some(row_key(id, endpoint)));
+            if endpoint.workload != 0 && !(new_service.is_some() && new.contains_key(group)) {
+                self.tables.claims.remove(key::claim(claim).as_slice())?;
             }
         }
         for (group, endpoint) in &new {
             if same_terms && old.get(group) == Some(endpoint) {
                 continue;
             }
-            if let Some(service) = new_service {
-                self.dirty.add(service, *group, Some(row_key(id, endpoint)));
-                if endpoint.workload != 0 {
-                    let claim = key::claim(endpoint.workload, service, id);
-                    self.tables.claims.insert(claim.as_slice(), [].as_slice())?;
-                }
+            let (Some(service), Some(slice)) = (new_service, now) else { continue };
+            let claim = self.claim_of(id, slice, endpoint)?;
+            self.dirty.add(service, *group, claim.template, Some(row_key(id, endpoint)));
+            if endpoint.workload != 0 {
+                self.tables.claims.insert(key::claim(claim).as_slice(), [].as_slice())?;
             }
         }
         // Only now that all claims are written is it known which workloads have none.
@@ -165,16 +186,41 @@ impl Work<'_> {
         self.rejoin_if_many()
     }
 
+    /// The claim that an endpoint of a slice makes.
+    pub(crate) fn claim_of(
+        &mut self,
+        id: SliceId,
+        slice: &v2::Slice,
+        endpoint: &v2::SliceEndpoint,
+    ) -> Result<ClaimKey, Error> {
+        let standing = match endpoint.workload {
+            0 => None,
+            _ => self.standing(slice, endpoint)?,
+        };
+        let template = standing.map_or(0, |standing| standing.template);
+        Ok(ClaimKey { template, workload: endpoint.workload, slice: id })
+    }
+
     /// A slice's version has moved, and with it the rank of its claims that compete with others.
     fn dirty_contested(&mut self, slice: SliceId, service: ServiceId) -> Result<(), Error> {
         let prefix = key::id(slice);
         let end = key::prefix_end(&prefix);
+        let mut rows = Vec::new();
         for entry in self.tables.contested.range(prefix.as_slice()..end.as_slice())? {
             let entry = entry?.0;
             let mut reader = key::KeyReader(&entry.value()[4..]);
             let (Some(workload), Some(ip)) = (reader.u32(), reader.ip()) else { continue };
-            let group = if workload == 0 { Group::Bare(ip) } else { Group::Workload(workload) };
-            self.dirty.add(service, group, Some(RowKey { ip, slice, workload }));
+            rows.push(RowKey { ip, slice, workload });
+        }
+        let Some(record) = self.slice(slice)? else { return Ok(()) };
+        for row in rows {
+            let group = match row.workload {
+                0 => Group::Bare(row.ip),
+                workload => Group::Workload(workload),
+            };
+            let Some(endpoint) = endpoint_of(&record, group) else { continue };
+            let claim = self.claim_of(slice, &record, endpoint)?;
+            self.dirty.add(service, group, claim.template, Some(row));
         }
         Ok(())
     }
@@ -186,8 +232,10 @@ impl Work<'_> {
     /// Computes all dirty groups anew.
     pub(crate) fn rejoin(&mut self) -> Result<(), Error> {
         let mut changes = Changes::default();
-        for ((service, group), mut keys) in std::mem::take(&mut self.dirty.0) {
-            let parts = self.parts(service, group, &mut keys)?;
+        for ((service, group), Mark { template, rows: mut keys }) in
+            std::mem::take(&mut self.dirty.0)
+        {
+            let parts = self.parts(service, (group, template), &mut keys)?;
             keys.sort_unstable();
             keys.dedup();
             let (old, beside) = self.rows_of(service, &keys)?;
@@ -222,26 +270,21 @@ impl Work<'_> {
     }
 
     /// The claims of a group that a client may see. `keys` gets every row that the group may have now.
-    fn parts(
+    pub(crate) fn parts(
         &mut self,
         service: ServiceId,
-        group: Group,
+        (group, template): (Group, u32),
         keys: &mut Vec<RowKey>,
     ) -> Result<Vec<Part>, Error> {
         let mut slices: Vec<SliceId> = keys.iter().map(|key| key.slice).collect();
-        let prefix = match group {
-            Group::Workload(id) => key::KeyBuf::new().u32(id).u32(service).done(),
-            Group::Bare(ip) => key::row_ip(service, ip),
-        };
-        let end = key::prefix_end(&prefix);
         match group {
-            Group::Workload(_) => {
-                for entry in self.tables.claims.range(prefix.as_slice()..end.as_slice())? {
-                    let entry = entry?.0;
-                    slices.extend(key::KeyReader(&entry.value()[8..]).u32());
-                }
+            Group::Workload(id) => {
+                let claims = self.claims(&key::workload_claims(template, id), usize::MAX)?;
+                slices.extend(claims.iter().map(|claim| claim.slice));
             }
-            Group::Bare(_) => {
+            Group::Bare(ip) => {
+                let prefix = key::row_ip(service, ip);
+                let end = key::prefix_end(&prefix);
                 for entry in self.tables.endpoints.range(prefix.as_slice()..end.as_slice())? {
                     let key = crate::undo::row_key(entry?.0.value())?;
                     if key.workload == 0 {
@@ -258,11 +301,7 @@ impl Work<'_> {
             if slice.service != Some(service) {
                 continue;
             }
-            // The endpoints of a slice are in the order of their groups, each there once (`distinct`).
-            let Ok(at) = slice.endpoints.binary_search_by_key(&group, self::group) else {
-                continue;
-            };
-            let endpoint = &slice.endpoints[at];
+            let Some(endpoint) = endpoint_of(&slice, group) else { continue };
             let key = row_key(id, endpoint);
             keys.push(key);
             if let Some(row) = self.row(&slice, endpoint)? {
@@ -275,54 +314,32 @@ impl Work<'_> {
     /// The row of an endpoint: `None` if it isn't ready, or what it stands for isn't there.
     fn row(
         &mut self,
-        slice: &v1::Slice,
-        endpoint: &v1::SliceEndpoint,
-    ) -> Result<Option<v1::Row>, Error> {
+        slice: &v2::Slice,
+        endpoint: &v2::SliceEndpoint,
+    ) -> Result<Option<v2::Row>, Error> {
         if !endpoint.ready {
             return Ok(None);
         }
-        let mut row = v1::Row {
+        let mut row = v2::Row {
             class: convert::class_number(endpoint.target, slice.v6),
-            name: endpoint.name.clone(),
+            name: v2::Name::Whole(String::new()),
             metadata: 0,
-            node: None,
+            node: 0,
             slice: slice.meta,
             hostname: endpoint.hostname.clone(),
-            zone: endpoint.zone.clone(),
+            zone: endpoint.zone,
             hints: endpoint.hints.clone(),
             rank: 0,
             peers: Vec::new(),
         };
         if endpoint.workload != 0 {
             let Some(standing) = self.standing(slice, endpoint)? else { return Ok(None) };
-            row.metadata = standing.metadata;
+            let joined = self.joined(standing.template)?;
+            row.name = convert::name(&endpoint.name, &joined.name_prefix);
+            row.metadata = joined.metadata;
             row.node = standing.node;
         }
         Ok(Some(row))
-    }
-
-    /// What the row needs of the workload behind an endpoint; `None` if that isn't there.
-    fn standing(
-        &mut self,
-        slice: &v1::Slice,
-        endpoint: &v1::SliceEndpoint,
-    ) -> Result<Option<Standing>, Error> {
-        if let Some(known) = self.state.workloads.get(&endpoint.workload) {
-            return Ok(known.clone());
-        }
-        let source = self.slice_source(slice)?;
-        let object = self.object(&self.endpoint_key(source, endpoint)?)?;
-        let standing = object.and_then(|object| standing(&object));
-        self.state.workloads.put(endpoint.workload, standing.clone());
-        Ok(standing)
-    }
-
-    fn slice_source(&self, slice: &v1::Slice) -> Result<Source, Error> {
-        let damaged =
-            || Error::Damaged { what: "slice", reason: "its key is too short".to_owned() };
-        let [high, low, ..] = slice.object.as_slice() else { return Err(damaged()) };
-        let cluster = model::ClusterId(u16::from_be_bytes([*high, *low]));
-        Ok(Source { cluster, kind: model::Kind::EndpointSlice })
     }
 
     fn replace_rows(
@@ -334,7 +351,7 @@ impl Work<'_> {
         changes: &mut Changes,
     ) -> Result<(), Error> {
         for (ip, rows) in beside {
-            let on_ip = |(key, _): &&(RowKey, v1::Row)| key.ip == ip;
+            let on_ip = |(key, _): &&(RowKey, v2::Row)| key.ip == ip;
             if !old.iter().filter(on_ip).eq(new.iter().filter(on_ip)) {
                 self.undo_address(service, ip, rows)?;
             }
@@ -360,7 +377,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn remove_row(&mut self, service: ServiceId, key: RowKey, row: &v1::Row) -> Result<(), Error> {
+    fn remove_row(&mut self, service: ServiceId, key: RowKey, row: &v2::Row) -> Result<(), Error> {
         self.tables.endpoints.remove(key.write(service).as_slice())?;
         self.meta.endpoints = self.meta.endpoints.saturating_sub(1);
         if let Some(hostname) = &row.hostname {
@@ -370,7 +387,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn insert_row(&mut self, service: ServiceId, key: RowKey, row: &v1::Row) -> Result<(), Error> {
+    fn insert_row(&mut self, service: ServiceId, key: RowKey, row: &v2::Row) -> Result<(), Error> {
         let bytes = record::encode(row)?;
         self.tables.endpoints.insert(key.write(service).as_slice(), bytes.as_slice())?;
         self.meta.endpoints += 1;
@@ -411,23 +428,13 @@ impl Work<'_> {
     }
 }
 
-/// What rows need of a workload; `None` if it isn't there.
-pub(crate) fn standing(object: &v1::Object) -> Option<Standing> {
-    match &object.body {
-        Some(v1::Body::Workload(workload)) => {
-            Some(Standing { metadata: workload.metadata, node: workload.node.clone() })
-        }
-        _ => None,
-    }
-}
-
 /// The rows of competing claims: higher version of the slice first, then lower name.
-fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
+pub(crate) fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
     parts.sort_by(|a, b| {
         let by_version = b.slice.order.cmp(&a.slice.order);
         by_version.then_with(|| a.slice.object.cmp(&b.slice.object)).then(a.key.cmp(&b.key))
     });
-    let peer = |part: &Part| v1::Peer {
+    let peer = |part: &Part| v2::Peer {
         ip: part.key.ip.into(),
         class: part.row.class,
         slice: part.row.slice,
@@ -438,7 +445,7 @@ fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
         if with_peers && parts.len() > 1 { parts.iter().map(peer).collect() } else { Vec::new() };
     let rank = |index: usize| u16::try_from(index).unwrap_or(u16::MAX);
     let row = |(index, part): (usize, Part)| {
-        (part.key, v1::Row { rank: rank(index), peers: peers.clone(), ..part.row })
+        (part.key, v2::Row { rank: rank(index), peers: peers.clone(), ..part.row })
     };
     let mut rows: Rows = parts.into_iter().enumerate().map(row).collect();
     rows.sort_unstable_by_key(|(key, _)| *key);
@@ -446,13 +453,13 @@ fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
 }
 
 /// The rows of a group that compete: their rank depends on the versions of their slices.
-fn contested(rows: &Rows) -> Vec<RowKey> {
+pub(crate) fn contested(rows: &Rows) -> Vec<RowKey> {
     let rivals = |class: u8| rows.iter().filter(|(_, row)| row.class == class).count() > 1;
     rows.iter().filter(|(_, row)| rivals(row.class)).map(|(key, _)| *key).collect()
 }
 
 /// What a group's claims amount to, in order of rank.
-fn signature(rows: &Rows) -> v1::Signature {
+pub(crate) fn signature(rows: &Rows) -> v2::Signature {
     let mut rows: Vec<_> = rows.iter().map(|(_, row)| row).collect();
     rows.sort_by_key(|row| row.rank);
     rows.into_iter().map(|row| (row.class, row.slice, row.hints.clone())).collect()

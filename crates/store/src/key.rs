@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use model::{ClusterId, Kind, ObjectName, Revision, Source};
 
+use crate::workload::ClaimKey;
+
 /// A Service's number.
 pub(crate) type ServiceId = u32;
 /// An EndpointSlice's number.
@@ -163,14 +165,19 @@ pub(crate) fn row_ip(service: ServiceId, ip: IpAddr) -> Vec<u8> {
     KeyBuf::new().u32(service).ip(ip).done()
 }
 
-/// A key that is only a number: slices, interned, the prefix of a service's rows.
+/// A key that is only a number: slices, interned, the prefix of a service's rows and of a template's claims.
 pub(crate) fn id(id: u32) -> Vec<u8> {
     KeyBuf::new().u32(id).done()
 }
 
-/// claims: workload, service, slice.
-pub(crate) fn claim(workload: WorkloadId, service: ServiceId, slice: SliceId) -> Vec<u8> {
-    KeyBuf::new().u32(workload).u32(service).u32(slice).done()
+/// claims: template, workload, slice.
+pub(crate) fn claim(claim: ClaimKey) -> Vec<u8> {
+    KeyBuf::new().u32(claim.template).u32(claim.workload).u32(claim.slice).done()
+}
+
+/// claims: the prefix of one workload.
+pub(crate) fn workload_claims(template: u32, workload: WorkloadId) -> Vec<u8> {
+    KeyBuf::new().u32(template).u32(workload).done()
 }
 
 /// contested: slice, workload, ip.

@@ -21,12 +21,15 @@ mod listing;
 mod template;
 mod trim;
 mod undo;
+mod workload;
 mod write;
 
+mod check;
 mod read;
 mod service;
 
-pub use disk::{Birth, Config, open};
+pub use check::Fault;
+pub use disk::{Birth, Config, Fsync, Undo, open};
 pub use error::Error;
 pub use read::{Reader, Snapshot};
 pub use service::{Scope, ServiceRows};

@@ -7,7 +7,7 @@ use model::limits::SWEEP_CHANGES_MAX;
 use model::{ResourceVersion, Source};
 use redb::ReadableTable;
 
-use crate::record::{self, v1};
+use crate::record::{self, v2};
 use crate::write::Work;
 use crate::{Error, key};
 
@@ -106,7 +106,7 @@ impl Work<'_> {
     }
 
     fn write_checkpoint(&mut self, source: Source, version: ResourceVersion) -> Result<(), Error> {
-        let bytes = record::encode(&v1::Checkpoint { version: version.0 })?;
+        let bytes = record::encode(&v2::Checkpoint { version: version.0 })?;
         let key = key::source(source);
         let first = self.tables.checkpoints.insert(key.as_slice(), bytes.as_slice())?.is_none();
         if first {
@@ -138,7 +138,7 @@ impl Work<'_> {
                 next = Some(key.value().to_vec());
                 break;
             }
-            let object: v1::Object = record::decode(value.value())?;
+            let object: v2::Object = record::decode(value.value())?;
             if object.body.is_some() && !listing.seen.marked(object.id) {
                 unseen.push(key.value().to_vec());
             }

@@ -7,17 +7,21 @@ use std::sync::Arc;
 use lru::LruCache;
 use model::{
     ClusterId, Metadata, ObjectName, ResourceVersion, Revision, ServiceName, SliceMeta, Source,
+    Text,
 };
 use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
 use redb::{Database, ReadableDatabase};
 
-use crate::record::{self, v1};
+use crate::record::{self, v2};
 use crate::schema::ReadTables;
 use crate::service::ServiceRows;
 use crate::{Error, Stats, TableStats, key};
 
 /// Interned values kept decoded, of each kind. Most rows share a few of them.
 const DECODED_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+
+/// Interned texts kept: the names of zones, and of nodes.
+const TEXTS_MAX: NonZeroUsize = NonZeroUsize::new(2_048).unwrap();
 
 /// Takes snapshots. Cheap to clone.
 #[derive(Clone)]
@@ -31,9 +35,14 @@ pub(crate) struct Shared {
     database: Arc<RwLock<Option<Arc<Database>>>>,
     path: PathBuf,
     stats: Mutex<Stats>,
-    /// Numbers are never used twice, so what is cached is never out of date.
-    metadata: Mutex<LruCache<u32, Arc<Metadata>>>,
-    slices: Mutex<LruCache<u32, Arc<SliceMeta>>>,
+    interned: Mutex<Interned>,
+}
+
+/// Interned values, decoded. Numbers are never used twice, so what is here is never out of date.
+struct Interned {
+    metadata: LruCache<u32, Arc<Metadata>>,
+    slices: LruCache<u32, Arc<SliceMeta>>,
+    texts: LruCache<u32, Text>,
 }
 
 impl Shared {
@@ -57,8 +66,11 @@ impl Reader {
             database: Arc::new(RwLock::new(Some(database))),
             path,
             stats: Mutex::default(),
-            metadata: Mutex::new(LruCache::new(DECODED_MAX)),
-            slices: Mutex::new(LruCache::new(DECODED_MAX)),
+            interned: Mutex::new(Interned {
+                metadata: LruCache::new(DECODED_MAX),
+                slices: LruCache::new(DECODED_MAX),
+                texts: LruCache::new(TEXTS_MAX),
+            }),
         };
         Reader { shared: Arc::new(shared) }
     }
@@ -72,9 +84,9 @@ impl Reader {
         let open = self.shared.database.read_arc();
         let txn = open.as_ref().ok_or(Error::Closed)?.begin_read()?;
         let tables = ReadTables::open(&txn)?;
-        let meta: v1::Meta = match tables.meta.get(crate::disk::META_KEY)? {
+        let meta: v2::Meta = match tables.meta.get(crate::disk::META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
-            None => v1::Meta::default(),
+            None => v2::Meta::default(),
         };
         let (revision, trimmed) = (Revision(meta.revision), Revision(meta.trimmed));
         Ok(Snapshot { shared: self.shared.clone(), tables, revision, trimmed, _open: open })
@@ -122,7 +134,7 @@ impl Snapshot {
         let Some(bytes) = self.tables.checkpoints.get(key::source(source).as_slice())? else {
             return Ok(None);
         };
-        let checkpoint: v1::Checkpoint = record::decode(bytes.value())?;
+        let checkpoint: v2::Checkpoint = record::decode(bytes.value())?;
         Ok(Some(ResourceVersion(checkpoint.version)))
     }
 
@@ -130,7 +142,7 @@ impl Snapshot {
     pub fn zone(&self, cluster: ClusterId, node: &str) -> Result<Option<String>, Error> {
         let prefix = key::object_namespace(cluster, model::Kind::Node, "");
         match self.object(&[prefix.as_slice(), node.as_bytes()].concat())?.and_then(|o| o.body) {
-            Some(v1::Body::Node { zone }) => Ok(zone),
+            Some(v2::Body::Node { zone }) => Ok(zone),
             _ => Ok(None),
         }
     }
@@ -152,44 +164,66 @@ impl Snapshot {
         let end = key::prefix_end(&prefix);
         for entry in self.tables.objects.range(prefix.as_slice()..end.as_slice())? {
             let (key, value) = entry?;
-            let object: v1::Object = record::decode(value.value())?;
+            let object: v2::Object = record::decode(value.value())?;
             if object.body.is_some()
                 && let Some(name) = key::object_name(key.value())
             {
-                visit(name, ResourceVersion(object.version));
+                visit(name, object.version.into());
             }
         }
         Ok(())
     }
 
-    fn object(&self, key: &[u8]) -> Result<Option<v1::Object>, Error> {
+    fn object(&self, key: &[u8]) -> Result<Option<v2::Object>, Error> {
         self.tables.objects.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
     }
 
     fn interned<T: bincode::Decode<()>>(&self, id: u32) -> Result<T, Error> {
         let found = self.tables.interned.get(key::id(id).as_slice())?;
         let missing = || Error::Damaged { what: "interned", reason: format!("{id} is missing") };
-        let entry: v1::Interned = record::decode(found.ok_or_else(missing)?.value())?;
+        let entry: v2::Interned = record::decode(found.ok_or_else(missing)?.value())?;
         record::decode(&entry.bytes)
     }
 
     /// What a workload shows to clients.
     pub(crate) fn metadata(&self, id: u32) -> Result<Arc<Metadata>, Error> {
-        if let Some(found) = self.shared.metadata.lock().get(&id) {
+        if let Some(found) = self.shared.interned.lock().metadata.get(&id) {
             return Ok(found.clone());
         }
-        let read = Arc::new(Metadata::from(self.interned::<v1::Metadata>(id)?));
-        self.shared.metadata.lock().put(id, read.clone());
+        let read = Arc::new(Metadata::from(self.interned::<v2::Metadata>(id)?));
+        self.shared.interned.lock().metadata.put(id, read.clone());
         Ok(read)
     }
 
     /// What the endpoints of a slice share.
     pub(crate) fn slice_meta(&self, id: u32) -> Result<Arc<SliceMeta>, Error> {
-        if let Some(found) = self.shared.slices.lock().get(&id) {
+        if let Some(found) = self.shared.interned.lock().slices.get(&id) {
             return Ok(found.clone());
         }
-        let read = Arc::new(SliceMeta::from(self.interned::<v1::SliceMeta>(id)?));
-        self.shared.slices.lock().put(id, read.clone());
+        let read = Arc::new(SliceMeta::from(self.interned::<v2::SliceMeta>(id)?));
+        self.shared.interned.lock().slices.put(id, read.clone());
         Ok(read)
+    }
+
+    /// An interned text; `None` for number 0.
+    pub(crate) fn text(&self, id: u32) -> Result<Option<Text>, Error> {
+        if id == 0 {
+            return Ok(None);
+        }
+        if let Some(found) = self.shared.interned.lock().texts.get(&id) {
+            return Ok(Some(found.clone()));
+        }
+        let read = Text::from(self.interned::<String>(id)?);
+        self.shared.interned.lock().texts.put(id, read.clone());
+        Ok(Some(read))
+    }
+
+    /// Interned texts, in their order.
+    pub(crate) fn texts(&self, ids: &[u32]) -> Result<Vec<Text>, Error> {
+        let mut texts = Vec::with_capacity(ids.len());
+        for id in ids {
+            texts.extend(self.text(*id)?);
+        }
+        Ok(texts)
     }
 }

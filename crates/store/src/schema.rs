@@ -6,7 +6,7 @@
 use redb::{ReadOnlyTable, ReadTransaction, Table, TableDefinition, WriteTransaction};
 
 /// The number of this file format. A file of a higher one is refused, one of a lower one is rebuilt.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 type Bytes = &'static [u8];
 
@@ -48,8 +48,9 @@ tables! {
     service_keys = "service_keys.1";
     /// slice → the EndpointSlice's endpoints: what it says, whether or not anything stands behind it.
     slices = "slices.1";
-    /// workload, service, slice → nothing: the slice has an endpoint for the workload.
-    claims = "claims.1";
+    /// template, workload, slice → nothing: the slice has an endpoint for the workload. The template is that of
+    /// the workload now, 0 if it isn't there; so one range has all rows that depend on a template.
+    claims = "claims.2";
     /// slice, workload, ip → nothing: the claim competes with another one, so the slice's version matters.
     contested = "contested.1";
     /// service, ip, slice, workload → the row that a client may see, already joined.

@@ -7,7 +7,7 @@ use model::limits::DELTA_PASS_ADDRESSES_MAX;
 use model::{Claim, Peer, Revision, Service, Signature, SignatureItem};
 
 use crate::key::{self, ServiceId, Undone};
-use crate::record::{self, convert, v1};
+use crate::record::{self, convert, v2};
 use crate::undo::{row_key, rows_on};
 use crate::{Error, Snapshot};
 
@@ -16,7 +16,7 @@ pub struct ServiceRows<'s> {
     snapshot: &'s Snapshot,
     /// `None`: nobody has ever heard of the Service, or not since the undo log begins.
     id: Option<ServiceId>,
-    now: Option<v1::Service>,
+    now: Option<v2::Service>,
 }
 
 /// Which addresses [`ServiceRows::compare`] looks at.
@@ -40,10 +40,10 @@ type VisitUndone<'v> = &'v mut dyn FnMut(&Undone, &[u8]) -> Result<(), Error>;
 type Visit<'v, E> = &'v mut dyn FnMut(IpAddr, &[Claim], &[Claim]) -> Result<(), E>;
 
 impl<'s> ServiceRows<'s> {
-    pub(crate) fn new(snapshot: &'s Snapshot, object: Option<v1::Object>) -> ServiceRows<'s> {
+    pub(crate) fn new(snapshot: &'s Snapshot, object: Option<v2::Object>) -> ServiceRows<'s> {
         let id = object.as_ref().map(|object| object.id);
         let now = match object.and_then(|object| object.body) {
-            Some(v1::Body::Service(service)) => Some(service),
+            Some(v2::Body::Service(service)) => Some(service),
             _ => None,
         };
         ServiceRows { snapshot, id, now }
@@ -54,7 +54,7 @@ impl<'s> ServiceRows<'s> {
         let mut found = None;
         self.undone(at, &mut |what, bytes| {
             if found.is_none() && *what == Undone::Object {
-                found = Some(record::decode::<Option<v1::Service>>(bytes)?);
+                found = Some(record::decode::<Option<v2::Service>>(bytes)?);
             }
             Ok(())
         })?;
@@ -84,9 +84,10 @@ impl<'s> ServiceRows<'s> {
     }
 
     fn signature(&self, bytes: &[u8]) -> Result<Signature, Error> {
-        let items: v1::Signature = record::decode(bytes)?;
-        let item = |(class, slice, hints)| {
+        let items: v2::Signature = record::decode(bytes)?;
+        let item = |(class, slice, hints): (u8, u32, Vec<u32>)| {
             let slice = self.snapshot.slice_meta(slice)?;
+            let hints = self.snapshot.texts(&hints)?;
             Ok(SignatureItem { class: convert::class(class), slice, hints })
         };
         Ok(Signature(items.into_iter().map(item).collect::<Result<_, Error>>()?))
@@ -207,7 +208,7 @@ impl<'s> ServiceRows<'s> {
         let from = after.map_or_else(|| key::id(id), |ip| key::prefix_end(&key::row_ip(id, ip)));
         let end = key::prefix_end(&last.map_or_else(|| key::id(id), |ip| key::row_ip(id, ip)));
         let mut gone = changed.iter().peekable();
-        let mut rows = v1::UndoneRows::new();
+        let mut rows = v2::UndoneRows::new();
         let mut current: Option<IpAddr> = None;
         let range = self.snapshot.tables.endpoints.range(from.as_slice()..end.as_slice());
         for entry in range.map_err(Error::from)? {
@@ -232,7 +233,7 @@ impl<'s> ServiceRows<'s> {
     fn visit_address<E: From<Error>>(
         &self,
         ip: IpAddr,
-        rows: v1::UndoneRows,
+        rows: v2::UndoneRows,
         changed: &mut std::iter::Peekable<std::collections::btree_map::Iter<'_, IpAddr, Vec<u8>>>,
         since: Option<Revision>,
         visit: Visit<'_, E>,
@@ -258,7 +259,7 @@ impl<'s> ServiceRows<'s> {
     ) -> Result<Vec<IpAddr>, Error> {
         let mut addresses = std::collections::BTreeSet::new();
         for (ip, before) in changed {
-            let before: v1::UndoneRows = record::decode(before)?;
+            let before: v2::UndoneRows = record::decode(before)?;
             if before.iter().any(|(_, _, row)| row.hostname.as_deref() == Some(hostname)) {
                 addresses.insert(*ip);
             }
@@ -297,34 +298,35 @@ impl<'s> ServiceRows<'s> {
         Ok(())
     }
 
-    fn claims(&self, ip: IpAddr, rows: v1::UndoneRows) -> Result<Vec<Claim>, Error> {
+    fn claims(&self, ip: IpAddr, rows: v2::UndoneRows) -> Result<Vec<Claim>, Error> {
         rows.into_iter().map(|(_, _, row)| self.claim(ip, row)).collect()
     }
 
-    fn claim(&self, ip: IpAddr, row: v1::Row) -> Result<Claim, Error> {
+    fn claim(&self, ip: IpAddr, row: v2::Row) -> Result<Claim, Error> {
         let workload = match row.metadata {
             0 => None,
             id => Some(self.snapshot.metadata(id)?),
         };
-        let peer = |peer: v1::Peer| {
+        let peer = |peer: v2::Peer| {
             Ok(Peer {
                 ip: peer.ip.into(),
                 class: convert::class(peer.class),
                 slice: self.snapshot.slice_meta(peer.slice)?,
                 hostname: peer.hostname,
-                hints: peer.hints,
+                hints: self.snapshot.texts(&peer.hints)?,
             })
         };
+        let prefix = workload.as_ref().map_or("", |workload| &workload.name_prefix);
         Ok(Claim {
             ip,
             class: convert::class(row.class),
-            name: row.name,
+            name: convert::unname(row.name, prefix),
             workload,
-            node: row.node,
+            node: self.snapshot.text(row.node)?,
             slice: self.snapshot.slice_meta(row.slice)?,
             hostname: row.hostname,
-            zone: row.zone,
-            hints: row.hints,
+            zone: self.snapshot.text(row.zone)?,
+            hints: self.snapshot.texts(&row.hints)?,
             rank: row.rank,
             peers: row.peers.into_iter().map(peer).collect::<Result<_, Error>>()?,
         })

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Kind, Revision};
+use model::{Kind, Revision, Time};
 use redb::{ReadOnlyTable, ReadableTable, ReadableTableMetadata};
 
-use crate::record::v1;
+use crate::record::v2;
 
 /// What the store holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,10 +20,14 @@ pub struct Stats {
     pub endpoints: u64,
     /// Entries of the undo log.
     pub undo_entries: u64,
+    /// Bytes of these entries.
+    pub undo_bytes: u64,
+    /// When the oldest of them was made; without entries it says nothing.
+    pub undo_since: Time,
 }
 
 impl Stats {
-    pub(crate) fn of(meta: &v1::Meta) -> Stats {
+    pub(crate) fn of(meta: &v2::Meta) -> Stats {
         let count = |kind: Kind| (kind, meta.objects[kind as usize]);
         Stats {
             revision: Revision(meta.revision),
@@ -31,6 +35,8 @@ impl Stats {
             objects: Kind::ALL.into_iter().map(count).collect(),
             endpoints: meta.endpoints,
             undo_entries: meta.undo_entries,
+            undo_bytes: meta.undo_bytes,
+            undo_since: Time(meta.undo_since),
         }
     }
 }

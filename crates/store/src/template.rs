@@ -1,59 +1,78 @@
 //! Templates and the metadata that they join to: changed by the workload, its owner, and the Servers of its
 //! namespace, and by nothing else.
 
-use model::{Kind, ObjectName, OwnerRef, Server, Source, Template};
+use model::{ClusterId, Kind, ObjectName, OwnerRef, Server, Source, Template};
 use redb::ReadableTable;
 
 use crate::key::KeyReader;
-use crate::record::v1;
+use crate::record::{convert, v2};
 use crate::write::Work;
 use crate::{Error, key, record};
 
+/// What a template joins to, as far as rows need it.
+#[derive(Clone, Debug)]
+pub(crate) struct Joined {
+    /// The interned metadata.
+    pub(crate) metadata: u32,
+    /// What the names of its workloads begin with.
+    pub(crate) name_prefix: model::Text,
+}
+
 impl Work<'_> {
-    /// The template's number and that of the metadata that it joins to, with one reference more.
+    /// The template's number, with one reference more.
     pub(crate) fn refer_to_template(
         &mut self,
         source: Source,
         template: &Template,
-    ) -> Result<(u32, u32), Error> {
+    ) -> Result<u32, Error> {
         let known = self.state.templates.get(template).copied();
-        if let Some((_, id, metadata)) = known.filter(|(cluster, ..)| *cluster == source.cluster) {
+        if let Some((_, id)) = known.filter(|(cluster, _)| *cluster == source.cluster) {
             self.refer(id)?;
-            return Ok((id, metadata));
+            return Ok(id);
         }
-        let id = self.intern(&v1::Template::from(template))?;
-        let key = template_key(source, template, id);
-        let metadata = match self.template_metadata(&key)? {
-            Some(metadata) => metadata,
-            None => {
-                let servers = self.servers(source, &template.namespace)?;
-                let metadata = self.joined(source, template, &servers)?;
-                let bytes = metadata.to_be_bytes();
-                self.tables.templates.insert(key.as_slice(), bytes.as_slice())?;
-                metadata
-            }
-        };
-        self.state.templates.put(template.clone(), (source.cluster, id, metadata));
-        Ok((id, metadata))
+        let id = self.intern(&convert::template(source.cluster, template))?;
+        let key = template_key(source.cluster, template, id);
+        if self.template_metadata(&key)?.is_none() {
+            let servers = self.servers(source, &template.namespace)?;
+            let metadata = self.join(source, template, &servers)?;
+            let bytes = metadata.to_be_bytes();
+            self.tables.templates.insert(key.as_slice(), bytes.as_slice())?;
+        }
+        self.state.templates.put(template.clone(), (source.cluster, id));
+        Ok(id)
     }
 
-    /// One reference less to a workload's template; the last one takes its metadata along.
-    pub(crate) fn release_template(
-        &mut self,
-        source: Source,
-        workload: &v1::Workload,
-    ) -> Result<(), Error> {
-        if self.release(workload.template)? {
-            let template = Template::from(self.interned::<v1::Template>(workload.template)?);
-            let key = template_key(source, &template, workload.template);
+    /// One reference less to a template; the last one takes its metadata along.
+    pub(crate) fn release_template(&mut self, source: Source, id: u32) -> Result<(), Error> {
+        if self.release(id)? {
+            let template = Template::from(self.interned::<v2::Template>(id)?);
+            let key = template_key(source.cluster, &template, id);
             let metadata = self.template_metadata(&key)?;
             self.tables.templates.remove(key.as_slice())?;
             self.state.templates.pop(&template);
+            self.state.joined.pop(&id);
             if let Some(metadata) = metadata {
                 self.release(metadata)?;
             }
         }
         Ok(())
+    }
+
+    /// What a template joins to now.
+    pub(crate) fn joined(&mut self, id: u32) -> Result<Joined, Error> {
+        if let Some(known) = self.state.joined.get(&id) {
+            return Ok(known.clone());
+        }
+        let record = self.interned::<v2::Template>(id)?;
+        let cluster = ClusterId(record.cluster);
+        let template = Template::from(record);
+        let found = self.template_metadata(&template_key(cluster, &template, id))?;
+        let missing =
+            || Error::Damaged { what: "template", reason: format!("{id} joins to nothing") };
+        let metadata = found.ok_or_else(missing)?;
+        let joined = Joined { metadata, name_prefix: template.name_prefix.into() };
+        self.state.joined.put(id, joined.clone());
+        Ok(joined)
     }
 
     fn template_metadata(&self, key: &[u8]) -> Result<Option<u32>, Error> {
@@ -62,7 +81,7 @@ impl Work<'_> {
     }
 
     /// Joins a template, and refers to the result.
-    fn joined(
+    fn join(
         &mut self,
         source: Source,
         template: &Template,
@@ -71,7 +90,7 @@ impl Work<'_> {
         let owner = self.owner_of_owner(source, template)?;
         let owner = owner.as_ref().map(Option::as_ref);
         let metadata = (self.config.join)(template, owner, servers);
-        self.intern(&v1::Metadata::from(&metadata))
+        self.intern(&v2::Metadata::from(&metadata))
     }
 
     /// `None`: the owner's object isn't known. Only ReplicaSets and Jobs are kept.
@@ -89,7 +108,7 @@ impl Work<'_> {
             return Ok(None);
         };
         match self.object(&key::object(Source { kind, ..source }, &name))?.and_then(|o| o.body) {
-            Some(v1::Body::Owned { owner }) => Ok(Some(owner.map(OwnerRef::from))),
+            Some(v2::Body::Owned { owner }) => Ok(Some(owner.map(OwnerRef::from))),
             _ => Ok(None),
         }
     }
@@ -100,8 +119,8 @@ impl Work<'_> {
         let end = key::prefix_end(&prefix);
         let mut servers = Vec::new();
         for entry in self.tables.objects.range(prefix.as_slice()..end.as_slice())? {
-            let object: v1::Object = record::decode(entry?.1.value())?;
-            if let Some(v1::Body::Server(server)) = object.body {
+            let object: v2::Object = record::decode(entry?.1.value())?;
+            if let Some(v2::Body::Server(server)) = object.body {
                 servers.push(Server::from(server));
             }
         }
@@ -129,24 +148,19 @@ impl Work<'_> {
     ) -> Result<(), Error> {
         let servers = self.servers(source, namespace)?;
         let (mut from, end) = (prefix.to_vec(), key::prefix_end(prefix));
-        let mut changed = std::collections::BTreeMap::new();
         while let Some((key, before)) = self.next_template(&from, &end)? {
             let id = KeyReader(&key[key.len() - 4..]).u32().unwrap_or(0);
-            let template = Template::from(self.interned::<v1::Template>(id)?);
-            let now = self.joined(source, &template, &servers)?;
+            let template = Template::from(self.interned::<v2::Template>(id)?);
+            let now = self.join(source, &template, &servers)?;
             self.release(before)?;
             if now != before {
                 self.tables.templates.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
-                self.state.templates.pop(&template);
-                changed.insert(id, now);
+                self.state.joined.pop(&id);
+                self.dirty_claims(&key::id(id))?;
             }
             from = [key.as_slice(), &[0]].concat();
-            if changed.len() == TEMPLATES_CHANGED_MAX {
-                self.reassign(source, namespace, &changed)?;
-                changed.clear();
-            }
         }
-        self.reassign(source, namespace, &changed)
+        Ok(())
     }
 
     fn next_template(&self, from: &[u8], end: &[u8]) -> Result<Option<(Vec<u8>, u32)>, Error> {
@@ -154,47 +168,13 @@ impl Work<'_> {
         let (key, value) = entry?;
         Ok(Some((key.value().to_vec(), KeyReader(value.value()).u32().unwrap_or(0))))
     }
-
-    /// Gives the workloads of these templates their new metadata.
-    fn reassign(
-        &mut self,
-        source: Source,
-        namespace: &str,
-        changed: &std::collections::BTreeMap<u32, u32>,
-    ) -> Result<(), Error> {
-        if changed.is_empty() {
-            return Ok(());
-        }
-        for kind in [Kind::Pod, Kind::ExternalWorkload] {
-            let prefix = key::object_namespace(source.cluster, kind, namespace);
-            let (mut from, end) = (prefix.clone(), key::prefix_end(&prefix));
-            while let Some((key, mut object)) = self.next_object(&from, &end)? {
-                from = [key.as_slice(), &[0]].concat();
-                let Some(v1::Body::Workload(workload)) = &mut object.body else { continue };
-                let Some(now) = changed.get(&workload.template) else { continue };
-                workload.metadata = *now;
-                self.write_workload(&key, &object)?;
-                self.dirty_claims(object.id)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn next_object(&self, from: &[u8], end: &[u8]) -> Result<Option<(Vec<u8>, v1::Object)>, Error> {
-        let Some(entry) = self.tables.objects.range(from..end)?.next() else { return Ok(None) };
-        let (key, value) = entry?;
-        Ok(Some((key.value().to_vec(), record::decode(value.value())?)))
-    }
 }
 
-/// Templates whose workloads are looked for in one scan of the namespace.
-const TEMPLATES_CHANGED_MAX: usize = 4_096;
-
-fn template_key(source: Source, template: &Template, id: u32) -> Vec<u8> {
+fn template_key(cluster: ClusterId, template: &Template, id: u32) -> Vec<u8> {
     let (kind, name) = match &template.owner {
         Some(owner) => (owner.kind.as_str(), owner.name.as_str()),
         None => ("", ""),
     };
-    let prefix = key::template_owner(source.cluster, &template.namespace, kind, name);
+    let prefix = key::template_owner(cluster, &template.namespace, kind, name);
     [prefix.as_slice(), &id.to_be_bytes()].concat()
 }

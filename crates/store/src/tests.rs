@@ -5,160 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use model::{
-    Change, Claim, ClusterId, Family, Key, Kind, Metadata, Object, ObjectName, OwnerRef, Phase,
-    PortSet, ResourceVersion, Revision, Server, ServerPort, Service, ServiceName, Slice,
-    SliceEndpoint, SliceMeta, SlicePort, Source, Target, Template, Workload, WorkloadKind,
+    Change, Claim, ClusterId, Family, Key, Kind, Metadata, Object, ObjectName, ResourceVersion,
+    Revision, Server, Service, ServiceName, Slice, SliceEndpoint, Target, Workload,
 };
 
-use crate::{Birth, Config, Error, Reader, Scope, Writer, open};
+use crate::{Birth, Error, Reader, Scope, Writer, open};
 
-fn join(template: &Template, owner: Option<Option<&OwnerRef>>, servers: &[Server]) -> Metadata {
-    let port = |server: &Server| match server.port {
-        ServerPort::Number(port) => (port, port),
-        ServerPort::Name(_) => (0, 0),
-    };
-    Metadata {
-        kind: template.kind,
-        namespace: template.namespace.clone(),
-        control_plane_ns: None,
-        owner: owner.map_or_else(|| template.owner.clone(), |owner| owner.cloned()),
-        service_account: template.service_account.clone(),
-        pod_template_hash: None,
-        opaque: template.opaque.clone(),
-        opaque_by_server: PortSet::from_ranges(servers.iter().map(port)),
-        skip_inbound: PortSet::default(),
-        proxy: None,
-        mesh_tls: None,
-    }
-}
+pub(crate) mod fixture;
 
-fn config(undo_entries_max: u64) -> Config {
-    Config { cache_bytes: 4 << 20, join, join_version: 1, undo_entries_max }
-}
-
-fn workload_key(target: &Target) -> Key {
-    match target {
-        Target::Pod(name) => key(Kind::Pod, name.name()),
-        Target::ExternalWorkload(name) => key(Kind::ExternalWorkload, name.name()),
-        Target::Bare => unreachable!("a bare address stands for nothing"),
-    }
-}
-
-fn source(kind: Kind) -> Source {
-    Source { cluster: ClusterId::LOCAL, kind }
-}
-
-fn key(kind: Kind, name: &str) -> Key {
-    Key { source: source(kind), name: ObjectName::new("shop", name).unwrap() }
-}
-
-fn put(kind: Kind, name: &str, version: u64, object: Object) -> Change {
-    Change::Put { key: key(kind, name), version: ResourceVersion(version.to_string()), object }
-}
-
-/// A small generator of numbers: the same seed, the same history.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
-
-fn ip(v6: bool, n: u64) -> IpAddr {
-    let text = if v6 { format!("fd00::{n}") } else { format!("10.0.0.{n}") };
-    text.parse().unwrap()
-}
-
-fn random_object(random: &mut Random, kind: Kind) -> Object {
-    match kind {
-        Kind::Service => {
-            Object::Service(Service { local_traffic: random.chance(50), ..Service::default() })
-        }
-        Kind::Pod | Kind::ExternalWorkload => Object::Workload(Workload {
-            template: Template {
-                kind: WorkloadKind::Pod,
-                namespace: "shop".to_owned(),
-                labels: BTreeMap::new(),
-                owner: random.chance(60).then(|| OwnerRef {
-                    kind: "ReplicaSet".to_owned(),
-                    name: format!("rs-{}", random.below(2)),
-                }),
-                service_account: format!("sa-{}", random.below(2)),
-                ports: Vec::new(),
-                opaque: None,
-                skip_inbound: PortSet::default(),
-                proxy: None,
-                mesh_tls: None,
-            },
-            node: Some(format!("node-{}", random.below(2))),
-            phase: Phase::Running,
-            deleting: false,
-            host_network: false,
-            ips: Vec::new(),
-            host_ips: Vec::new(),
-        }),
-        Kind::ReplicaSet => Object::Owned {
-            owner: Some(OwnerRef {
-                kind: "Deployment".to_owned(),
-                name: format!("d-{}", random.below(2)),
-            }),
-        },
-        Kind::Server => Object::Server(Server {
-            opaque: true,
-            pods: None,
-            workloads: None,
-            port: ServerPort::Number(80 + random.below(3) as u16),
-        }),
-        _ => random_slice(random),
-    }
-}
-
-fn random_slice(random: &mut Random) -> Object {
-    let v6 = random.chance(30);
-    let mut endpoints: BTreeMap<_, SliceEndpoint> = BTreeMap::new();
-    for _ in 0..random.below(6) {
-        let target = match random.below(5) {
-            0 => Target::Bare,
-            1 => {
-                let name = format!("vm-{}", random.below(3));
-                Target::ExternalWorkload(key(Kind::ExternalWorkload, &name).name)
-            }
-            _ => Target::Pod(key(Kind::Pod, &format!("pod-{}", random.below(5))).name),
-        };
-        let endpoint = SliceEndpoint {
-            ip: ip(v6, random.below(6)),
-            ready: random.chance(75),
-            target: target.clone(),
-            hostname: random.chance(30).then(|| format!("h-{}", random.below(2))),
-            zone: None,
-            hints: if random.chance(40) { vec!["z1".to_owned()] } else { Vec::new() },
-        };
-        let ip = (target == Target::Bare).then_some(endpoint.ip);
-        endpoints.entry((target, ip)).or_insert(endpoint);
-    }
-    Object::Slice(Slice {
-        service: random
-            .chance(90)
-            .then(|| key(Kind::Service, &format!("svc-{}", random.below(2))).name),
-        family: if v6 { Family::V6 } else { Family::V4 },
-        meta: SliceMeta {
-            ports: Some(vec![SlicePort {
-                name: String::new(),
-                port: Some(8000 + random.below(2) as u16),
-            }]),
-            ..SliceMeta::default()
-        },
-        endpoints: endpoints.into_values().collect(),
-    })
-}
+use fixture::{NOW, Random, config, join, key, put, random_object, source, workload_key};
 
 const KINDS: [(Kind, &str, u64); 6] = [
     (Kind::EndpointSlice, "slice", 4),
@@ -233,7 +88,7 @@ impl Oracle {
             let peers = found.iter().filter(|other| rivals(claim, other)).count();
             let peers = if claim.endpoint.target == Target::Bare || peers == 1 { 0 } else { peers };
             let text = format!(
-                "{:?} v6={} {:?} {:?} {:?} {:?} {:?} rank={rank} peers={peers}",
+                "{:?} v6={} {:?} {:?} {:?} {:?} {:?} {:?} rank={rank} peers={peers}",
                 match &claim.endpoint.target {
                     Target::Bare => "",
                     Target::Pod(name) | Target::ExternalWorkload(name) => name.name(),
@@ -243,6 +98,7 @@ impl Oracle {
                 claim.workload.and_then(|workload| workload.node.clone()),
                 claim.slice.meta,
                 claim.endpoint.hostname,
+                claim.endpoint.zone,
                 claim.endpoint.hints,
             );
             seen.entry(claim.endpoint.ip).or_default().insert(text);
@@ -253,13 +109,14 @@ impl Oracle {
 
 fn text(claim: &Claim) -> String {
     format!(
-        "{:?} v6={} {:?} {:?} {:?} {:?} {:?} rank={} peers={}",
+        "{:?} v6={} {:?} {:?} {:?} {:?} {:?} {:?} rank={} peers={}",
         claim.name,
         matches!(claim.class, model::Class::PodV6 | model::Class::ExternalV6),
         claim.workload.as_deref(),
         claim.node,
         *claim.slice,
         claim.hostname,
+        claim.zone,
         claim.hints,
         claim.rank,
         claim.peers.len(),
@@ -366,7 +223,7 @@ fn deltas_lead_from(
 
 fn history(seed: u64, steps: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let (mut writer, mut reader, birth) = open(folder.path(), config(200)).unwrap();
+    let (mut writer, mut reader, birth) = open(folder.path(), config(60_000)).unwrap();
     assert_eq!(birth, Birth::Created);
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut oracle = Oracle::default();
@@ -387,15 +244,16 @@ fn history(seed: u64, steps: usize) {
                 changes.push(put(kind, &name, version, object));
             }
         }
-        writer.commit(changes).unwrap();
+        writer.commit(NOW, changes).unwrap();
         if random.chance(10) {
             relist(&mut writer, &mut oracle, &mut random);
         }
-        while writer.tick().unwrap().is_some() {}
+        while writer.tick(NOW).unwrap().is_some() {}
+        assert_eq!(writer.check().unwrap(), [], "seed {seed}, step {step}");
         if random.chance(5) {
             drop((writer, reader));
             let birth;
-            (writer, reader, birth) = open(folder.path(), config(200)).unwrap();
+            (writer, reader, birth) = open(folder.path(), config(60_000)).unwrap();
             assert!(matches!(birth, Birth::Opened(_)));
         }
         let now = [0, 1].map(|n| oracle.claims(&service(n).object));
@@ -422,7 +280,7 @@ fn history(seed: u64, steps: usize) {
 fn relist(writer: &mut Writer, oracle: &mut Oracle, random: &mut Random) {
     let kind = if random.chance(50) { Kind::Pod } else { Kind::EndpointSlice };
     if random.chance(50) {
-        writer.commit(vec![Change::Begin { source: source(kind) }]).unwrap();
+        writer.commit(NOW, vec![Change::Begin { source: source(kind) }]).unwrap();
     }
     oracle.objects.retain(|key, _| key.source.kind != kind || random.chance(70));
     let mut changes = vec![Change::Begin { source: source(kind) }];
@@ -432,9 +290,9 @@ fn relist(writer: &mut Writer, oracle: &mut Oracle, random: &mut Random) {
         version: ResourceVersion(version.to_string()),
         object: object.clone(),
     }));
-    writer.commit(changes).unwrap();
+    writer.commit(NOW, changes).unwrap();
     let end = Change::End { source: source(kind), version: ResourceVersion("9".to_owned()) };
-    writer.commit(vec![end]).unwrap();
+    writer.commit(NOW, vec![end]).unwrap();
 }
 
 #[test]
@@ -447,13 +305,13 @@ fn histories_equal_the_oracle() {
 #[test]
 fn an_interrupted_listing_sweeps_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut writer, reader, _) = open(folder.path(), config(100)).unwrap();
+    let (mut writer, reader, _) = open(folder.path(), config(10_000)).unwrap();
     let service = || Object::Service(Service::default());
-    writer.commit(vec![put(Kind::Service, "svc-0", 1, service())]).unwrap();
-    writer.commit(vec![Change::Begin { source: source(Kind::Service) }]).unwrap();
+    writer.commit(NOW, vec![put(Kind::Service, "svc-0", 1, service())]).unwrap();
+    writer.commit(NOW, vec![Change::Begin { source: source(Kind::Service) }]).unwrap();
     drop((writer, reader));
-    let (mut writer, reader, _) = open(folder.path(), config(100)).unwrap();
-    while writer.tick().unwrap().is_some() {}
+    let (mut writer, reader, _) = open(folder.path(), config(10_000)).unwrap();
+    while writer.tick(NOW).unwrap().is_some() {}
     assert_eq!(reader.stats().objects[&Kind::Service], 1);
     assert_eq!(reader.snapshot().unwrap().checkpoint(source(Kind::Service)).unwrap(), None);
 }
@@ -464,7 +322,7 @@ fn a_damaged_file_is_moved_aside_and_a_newer_one_is_refused() {
     let path = folder.path().join("spillway.redb");
     for content in [b"".as_slice(), b"not a database", &[0; 8192]] {
         std::fs::write(&path, content).unwrap();
-        let (_, _, birth) = open(folder.path(), config(100)).unwrap();
+        let (_, _, birth) = open(folder.path(), config(10_000)).unwrap();
         let Birth::Rebuilt { aside, .. } = birth else { panic!("{birth:?}") };
         assert_eq!(std::fs::read(aside).unwrap(), content);
     }
@@ -478,7 +336,7 @@ fn a_damaged_file_is_moved_aside_and_a_newer_one_is_refused() {
         drop(meta);
         txn.commit().unwrap();
     }
-    let Err(Error::Newer { found: 99, known: 1, .. }) = open(folder.path(), config(100)) else {
+    let Err(Error::Newer { found: 99, known: 2, .. }) = open(folder.path(), config(10_000)) else {
         panic!("a newer file was opened");
     };
 }
@@ -486,8 +344,8 @@ fn a_damaged_file_is_moved_aside_and_a_newer_one_is_refused() {
 #[test]
 fn a_folder_in_use_names_the_process() {
     let folder = tempfile::tempdir().unwrap();
-    let _open = open(folder.path(), config(100)).unwrap();
-    let Err(Error::InUse { pid, .. }) = open(folder.path(), config(100)) else {
+    let _open = open(folder.path(), config(10_000)).unwrap();
+    let Err(Error::InUse { pid, .. }) = open(folder.path(), config(10_000)) else {
         panic!("the folder was opened twice");
     };
     assert_eq!(pid, std::process::id().to_string());
@@ -496,9 +354,9 @@ fn a_folder_in_use_names_the_process() {
 #[test]
 fn unchanged_versions_are_not_written_again() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut writer, _reader, _) = open(folder.path(), config(100)).unwrap();
+    let (mut writer, _reader, _) = open(folder.path(), config(10_000)).unwrap();
     let change = || put(Kind::Service, "svc-0", 1, Object::Service(Service::default()));
-    assert_eq!(writer.commit(vec![change()]).unwrap().put, 1);
-    let again = writer.commit(vec![change()]).unwrap();
+    assert_eq!(writer.commit(NOW, vec![change()]).unwrap().put, 1);
+    let again = writer.commit(NOW, vec![change()]).unwrap();
     assert_eq!((again.put, again.unchanged), (0, 1));
 }

@@ -5,7 +5,7 @@ use redb::ReadableTable;
 
 use crate::key::KeyReader;
 use crate::write::Work;
-use crate::{Error, key};
+use crate::{Error, Stats, key};
 
 /// Undo entries dropped, and leftovers forgotten, in one transaction.
 const TRIM_ENTRIES_MAX: u64 = 8_192;
@@ -14,7 +14,7 @@ impl Work<'_> {
     /// One step of trimming the undo log down to its limit, then of forgetting what it no longer reaches.
     pub(crate) fn trim(&mut self) -> Result<(), Error> {
         let before = self.meta.undo_entries;
-        while self.meta.undo_entries > self.config.undo_entries_max
+        while self.config.undo_is_due(&Stats::of(&self.meta), self.now)
             && before - self.meta.undo_entries < TRIM_ENTRIES_MAX
         {
             if self.drop_oldest_revision()?.is_none() {
@@ -22,12 +22,15 @@ impl Work<'_> {
             }
         }
         let trimmed = self.meta.trimmed;
-        for key in self.older(trimmed, |work| &work.tables.freed)? {
+        let freed = self.older(trimmed, |work| &work.tables.freed)?;
+        let vacant = self.older(trimmed, |work| &work.tables.vacant)?;
+        self.state.leftovers = freed.len().max(vacant.len()) == TRIM_ENTRIES_MAX as usize;
+        for key in freed {
             let id = KeyReader(&key[8..]).u32().unwrap_or(0);
             self.forget_interned(id, trimmed)?;
             self.tables.freed.remove(key.as_slice())?;
         }
-        for key in self.older(trimmed, |work| &work.tables.vacant)? {
+        for key in vacant {
             self.forget_vacant(&key[8..], trimmed)?;
             self.tables.vacant.remove(key.as_slice())?;
         }

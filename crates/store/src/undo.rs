@@ -5,11 +5,11 @@
 use std::net::IpAddr;
 
 use model::Revision;
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::ReadableTable;
 
 use crate::Error;
 use crate::key::{self, RowKey, ServiceId, Undone};
-use crate::record::{self, v1};
+use crate::record::{self, v2};
 use crate::write::Work;
 
 /// Addresses of which is remembered that they have their entry of the current revision. One commit rarely
@@ -22,7 +22,7 @@ impl Work<'_> {
         &mut self,
         service: ServiceId,
         ip: IpAddr,
-        rows: v1::UndoneRows,
+        rows: v2::UndoneRows,
     ) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Address(ip));
         if self.undone_addresses.len() < UNDONE_KNOWN_MAX {
@@ -39,7 +39,7 @@ impl Work<'_> {
     pub(crate) fn undo_object(
         &mut self,
         service: ServiceId,
-        before: Option<&v1::Service>,
+        before: Option<&v2::Service>,
     ) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Object);
         if self.tables.undo.get(undo.as_slice())?.is_some() {
@@ -64,6 +64,7 @@ impl Work<'_> {
 
     fn write_undo(&mut self, service: ServiceId, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.tables.undo.insert(key, value)?;
+        self.undone_bytes += (key.len() + value.len()) as u64;
         *self.undone.entry(service).or_default() += 1;
         Ok(())
     }
@@ -71,10 +72,19 @@ impl Work<'_> {
     /// At the end of a commit: which services it touched, so that it can be trimmed.
     pub(crate) fn write_revision(&mut self) -> Result<(), Error> {
         let entries = self.undone.values().sum();
-        let touched = v1::Touched { services: self.undone.keys().copied().collect(), entries };
+        let touched = v2::Touched {
+            services: self.undone.keys().copied().collect(),
+            entries,
+            bytes: self.undone_bytes,
+            at: self.now.0,
+        };
         let bytes = record::encode(&touched)?;
         self.tables.revisions.insert(key::revision(self.revision).as_slice(), bytes.as_slice())?;
+        if self.meta.undo_entries == 0 {
+            self.meta.undo_since = self.now.0;
+        }
         self.meta.undo_entries += entries;
+        self.meta.undo_bytes += self.undone_bytes;
         Ok(())
     }
 
@@ -82,7 +92,7 @@ impl Work<'_> {
     pub(crate) fn drop_oldest_revision(&mut self) -> Result<Option<Revision>, Error> {
         let Some(first) = self.tables.revisions.first()? else { return Ok(None) };
         let revision = Revision(key::KeyReader(first.0.value()).u64().unwrap_or(0));
-        let touched: v1::Touched = record::decode(first.1.value())?;
+        let touched: v2::Touched = record::decode(first.1.value())?;
         drop(first);
         for service in &touched.services {
             let from = key::KeyBuf::new().u32(*service).u64(revision.0).done();
@@ -91,9 +101,11 @@ impl Work<'_> {
         }
         self.tables.revisions.remove(key::revision(revision).as_slice())?;
         self.meta.undo_entries = self.meta.undo_entries.saturating_sub(touched.entries);
+        self.meta.undo_bytes = self.meta.undo_bytes.saturating_sub(touched.bytes);
         self.meta.trimmed = self.meta.trimmed.max(revision.0);
-        if self.tables.revisions.is_empty()? {
-            self.meta.undo_entries = 0;
+        if let Some(next) = self.tables.revisions.first()? {
+            let next: v2::Touched = record::decode(next.1.value())?;
+            self.meta.undo_since = next.at;
         }
         Ok(Some(revision))
     }
@@ -104,7 +116,7 @@ pub(crate) fn rows_on(
     endpoints: &impl ReadableTable<&'static [u8], &'static [u8]>,
     service: ServiceId,
     ip: IpAddr,
-) -> Result<v1::UndoneRows, Error> {
+) -> Result<v2::UndoneRows, Error> {
     let prefix = key::row_ip(service, ip);
     let mut rows = Vec::new();
     for entry in endpoints.range(prefix.as_slice()..key::prefix_end(&prefix).as_slice())? {

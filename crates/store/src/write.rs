@@ -8,17 +8,19 @@ use std::sync::Arc;
 
 use lru::LruCache;
 use model::limits::COMMIT_ENDPOINTS_MAX;
-use model::{Change, ClusterId, Revision, Source, Template};
-use redb::{Database, ReadableTable};
+use model::{Change, ClusterId, Revision, Source, Template, Time};
+use redb::{Database, Durability, ReadableTable};
 
 use crate::disk::META_KEY;
 use crate::join::Dirty;
 use crate::key::{ServiceId, SliceId, WorkloadId};
 use crate::listing::Listing;
 use crate::read::Shared;
-use crate::record::{self, v1};
+use crate::record::{self, v2};
 use crate::schema::Tables;
-use crate::{Config, Error, Stats, WakeKey};
+use crate::template::Joined;
+use crate::workload::Standing;
+use crate::{Config, Error, Fsync, Stats, WakeKey};
 
 /// Values that are interned often, with their numbers.
 const INTERNED_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(128).unwrap();
@@ -35,6 +37,8 @@ pub struct Writer {
     config: Config,
     shared: Arc<Shared>,
     state: State,
+    /// There are commits that may not be on disk yet.
+    unsynced: bool,
     poisoned: bool,
     /// Held for as long as the store is open.
     _lock: File,
@@ -60,36 +64,36 @@ pub(crate) struct State {
     /// Listings that have begun and are not swept yet.
     pub(crate) listings: BTreeMap<Source, Listing>,
     /// EndpointSlices, decoded, as the newest transaction has them.
-    pub(crate) slices: LruCache<SliceId, Arc<v1::Slice>>,
+    pub(crate) slices: LruCache<SliceId, Arc<v2::Slice>>,
     /// The numbers of interned values, by their bytes.
     pub(crate) interned: LruCache<Vec<u8>, u32>,
-    /// Templates of a cluster, with their numbers and those of the metadata that they join to.
-    pub(crate) templates: LruCache<Template, (ClusterId, u32, u32)>,
+    /// Templates of a cluster, with their numbers.
+    pub(crate) templates: LruCache<Template, (ClusterId, u32)>,
+    /// What templates join to, by their numbers.
+    pub(crate) joined: LruCache<u32, Joined>,
     /// What the rows of a workload need of it; `None` if it isn't there.
     pub(crate) workloads: LruCache<WorkloadId, Option<Standing>>,
-}
-
-/// What the rows of a workload need of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Standing {
-    pub(crate) metadata: u32,
-    pub(crate) node: Option<String>,
+    /// The last trim may have left something that the undo log no longer reaches.
+    pub(crate) leftovers: bool,
 }
 
 /// One transaction at work.
 pub(crate) struct Work<'w> {
     pub(crate) tables: Tables<'w>,
-    pub(crate) meta: v1::Meta,
+    pub(crate) meta: v2::Meta,
     pub(crate) state: &'w mut State,
     pub(crate) config: &'w Config,
     /// The revision that this transaction makes, if it changes what any answer depends on.
     pub(crate) revision: Revision,
+    pub(crate) now: Time,
     /// Undo entries written, by Service.
     pub(crate) undone: BTreeMap<ServiceId, u64>,
+    /// Bytes of these entries.
+    pub(crate) undone_bytes: u64,
     /// Addresses that have an undo entry of this revision already.
     pub(crate) undone_addresses: BTreeSet<(ServiceId, IpAddr)>,
     /// Interned entries whose counts have changed.
-    pub(crate) counted: BTreeMap<u32, v1::Interned>,
+    pub(crate) counted: BTreeMap<u32, v2::Interned>,
     pub(crate) dirty: Dirty,
     pub(crate) touched: BTreeSet<WakeKey>,
     pub(crate) done: Commit,
@@ -107,17 +111,27 @@ impl Writer {
             slices: LruCache::new(SLICES_DECODED_MAX),
             interned: LruCache::new(INTERNED_KNOWN_MAX),
             templates: LruCache::new(INTERNED_KNOWN_MAX),
+            joined: LruCache::new(INTERNED_KNOWN_MAX),
             workloads: LruCache::new(WORKLOADS_KNOWN_MAX),
+            leftovers: true,
         };
-        let mut writer = Writer { database, config, shared, state, poisoned: false, _lock: lock };
-        writer.transact(|_| Ok(()))?;
+        let mut writer = Writer {
+            database,
+            config,
+            shared,
+            state,
+            unsynced: false,
+            poisoned: false,
+            _lock: lock,
+        };
+        writer.transact(Time::default(), |_| Ok(()))?;
         Ok(writer)
     }
 
     /// Writes all changes, or none: one transaction, and one revision if any answer may differ. After an error
-    /// nothing more can be written until the store is opened again.
-    pub fn commit(&mut self, changes: Vec<Change>) -> Result<Commit, Error> {
-        self.transact(|work| {
+    /// nothing more can be written until the store is opened again. `now` is when the revision is made.
+    pub fn commit(&mut self, now: Time, changes: Vec<Change>) -> Result<Commit, Error> {
+        self.transact(now, |work| {
             for change in changes {
                 work.apply(change)?;
             }
@@ -127,18 +141,19 @@ impl Writer {
 
     /// One bounded piece of the work that waits: sweeping ended listings, trimming the undo log. `None` if
     /// there is none.
-    pub fn tick(&mut self) -> Result<Option<Commit>, Error> {
+    pub fn tick(&mut self, now: Time) -> Result<Option<Commit>, Error> {
         if self.state.listings.values().any(Listing::ended) {
-            return self.transact(|work| work.sweep()).map(Some);
+            return self.transact(now, |work| work.sweep()).map(Some);
         }
-        if self.shared.stats().undo_entries > self.config.undo_entries_max {
-            return self.transact(|work| work.trim()).map(Some);
+        if self.state.leftovers || self.config.undo_is_due(&self.shared.stats(), now) {
+            return self.transact(now, |work| work.trim()).map(Some);
         }
         Ok(None)
     }
 
     fn transact(
         &mut self,
+        now: Time,
         write: impl FnOnce(&mut Work<'_>) -> Result<(), Error>,
     ) -> Result<Commit, Error> {
         if self.poisoned {
@@ -146,34 +161,58 @@ impl Writer {
         }
         // A failure half-way leaves `state` ahead of the file, and after a failed fsync nothing is known.
         self.poisoned = true;
-        let txn = self.database.begin_write()?;
-        let (meta, commit) = {
-            let tables = Tables::open(&txn)?;
-            let meta: v1::Meta = match tables.meta.get(META_KEY)? {
-                Some(bytes) => record::decode(bytes.value())?,
-                None => v1::Meta::default(),
-            };
-            let mut work = Work {
-                tables,
-                revision: Revision(meta.revision + 1),
-                meta,
-                state: &mut self.state,
-                config: &self.config,
-                undone: BTreeMap::new(),
-                undone_addresses: BTreeSet::new(),
-                counted: BTreeMap::new(),
-                dirty: Dirty::default(),
-                touched: BTreeSet::new(),
-                done: Commit::default(),
-            };
-            write(&mut work)?;
-            work.finish()?
-        };
+        let mut txn = self.database.begin_write()?;
+        if self.config.fsync == Fsync::Together {
+            txn.set_durability(Durability::None).map_err(unexpected)?;
+            self.unsynced = true;
+        }
+        let mut work = Work::begin(&txn, now, &mut self.state, &self.config)?;
+        write(&mut work)?;
+        let (meta, commit) = work.finish()?;
         txn.commit()?;
         self.poisoned = false;
         self.shared.set_stats(Stats::of(&meta));
         Ok(commit)
     }
+
+    /// Are there commits that may not be on disk yet?
+    pub fn unsynced(&self) -> bool {
+        self.unsynced
+    }
+
+    /// Makes all commits durable. After an error nothing more can be written until the store is opened again.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        if self.poisoned {
+            return Err(Error::Poisoned);
+        }
+        if !self.unsynced {
+            return Ok(());
+        }
+        self.poisoned = true;
+        self.database.begin_write()?.commit()?;
+        self.poisoned = false;
+        self.unsynced = false;
+        Ok(())
+    }
+
+    /// Looks at the newest revision as a transaction does, and leaves everything as it is.
+    pub(crate) fn look<T>(
+        &mut self,
+        now: Time,
+        look: impl FnOnce(&mut Work<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.poisoned {
+            return Err(Error::Poisoned);
+        }
+        let txn = self.database.begin_write()?;
+        let looked = look(&mut Work::begin(&txn, now, &mut self.state, &self.config)?)?;
+        txn.abort()?;
+        Ok(looked)
+    }
+}
+
+fn unexpected(error: impl std::fmt::Display) -> Error {
+    Error::Damaged { what: "transaction", reason: error.to_string() }
 }
 
 /// The store is closed with its writer: another process may open the file as soon as this returns.
@@ -183,8 +222,36 @@ impl Drop for Writer {
     }
 }
 
-impl Work<'_> {
-    fn finish(mut self) -> Result<(v1::Meta, Commit), Error> {
+impl<'w> Work<'w> {
+    fn begin(
+        txn: &'w redb::WriteTransaction,
+        now: Time,
+        state: &'w mut State,
+        config: &'w Config,
+    ) -> Result<Work<'w>, Error> {
+        let tables = Tables::open(txn)?;
+        let meta: v2::Meta = match tables.meta.get(META_KEY)? {
+            Some(bytes) => record::decode(bytes.value())?,
+            None => v2::Meta::default(),
+        };
+        Ok(Work {
+            tables,
+            revision: Revision(meta.revision + 1),
+            now,
+            meta,
+            state,
+            config,
+            undone: BTreeMap::new(),
+            undone_bytes: 0,
+            undone_addresses: BTreeSet::new(),
+            counted: BTreeMap::new(),
+            dirty: Dirty::default(),
+            touched: BTreeSet::new(),
+            done: Commit::default(),
+        })
+    }
+
+    fn finish(mut self) -> Result<(v2::Meta, Commit), Error> {
         self.rejoin()?;
         self.write_counted()?;
         if !self.undone.is_empty() {

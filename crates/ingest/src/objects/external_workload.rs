@@ -59,6 +59,7 @@ pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, ser
         namespace: meta::namespace(model::Kind::ExternalWorkload, &metadata.namespace).to_owned(),
         labels: std::mem::take(&mut metadata.labels),
         owner: metadata.only_owner(),
+        name_prefix: std::mem::take(&mut metadata.generate_name),
         service_account: String::new(),
         opaque,
         skip_inbound: PortSet::default(),

@@ -18,6 +18,8 @@ pub(super) struct Meta {
     #[serde(deserialize_with = "nullable::default")]
     pub(super) namespace: String,
     #[serde(deserialize_with = "nullable::default")]
+    pub(super) generate_name: String,
+    #[serde(deserialize_with = "nullable::default")]
     pub(super) resource_version: String,
     #[serde(deserialize_with = "nullable::map")]
     pub(super) labels: BTreeMap<String, String>,

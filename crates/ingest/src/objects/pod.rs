@@ -97,6 +97,7 @@ pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, ser
         namespace: meta::namespace(model::Kind::Pod, &metadata.namespace).to_owned(),
         labels: std::mem::take(&mut metadata.labels),
         owner: metadata.only_owner(),
+        name_prefix: std::mem::take(&mut metadata.generate_name),
         service_account: match spec.service_account_name.is_empty() {
             true => "default".to_owned(),
             false => spec.service_account_name,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use model::{Claim, Class, Peer, Service, Signature, SignatureItem, SliceMeta};
+use model::{Claim, Class, Peer, Service, Signature, SignatureItem, SliceMeta, Text};
 
 use crate::{Lens, Settings, View, hostname_signatures};
 
@@ -53,7 +53,7 @@ pub(super) fn lens(
 
 /// As the store counts them: a target at its claim of rank 0, the bare claims of an address together.
 fn all_signatures(claims: &[Claim]) -> Vec<Signature> {
-    let item = |class, slice: &Arc<SliceMeta>, hints: &[String]| SignatureItem {
+    let item = |class, slice: &Arc<SliceMeta>, hints: &[Text]| SignatureItem {
         class,
         slice: slice.clone(),
         hints: hints.to_vec(),

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use model::{
     Claim, Class, ClusterId, Family, MeshTls, Metadata, ObjectName, OwnerRef, PortSet, ProxyPorts,
-    Server, ServerPort, Service, ServiceName, ServicePort, SliceMeta, SlicePort, Template,
+    Server, ServerPort, Service, ServiceName, ServicePort, SliceMeta, SlicePort, Template, Text,
     WorkloadKind,
 };
 
@@ -196,6 +196,7 @@ impl Cluster {
             namespace: name.0.clone(),
             labels: words.all("label").map(|pair| pair_of(pair, ':')).collect(),
             owner: words.get("owner").map(owner),
+            name_prefix: String::new(),
             service_account: words.get("sa").unwrap_or("default").to_owned(),
             ports: words.all("port").map(container_port).collect(),
             opaque: words.get("opaque").map(ports),
@@ -284,8 +285,8 @@ impl Cluster {
                     node: target.2,
                     slice: slice.meta.clone(),
                     hostname: endpoint.hostname.clone(),
-                    zone: endpoint.zone.clone(),
-                    hints: endpoint.hints.clone(),
+                    zone: endpoint.zone.as_deref().map(Text::from),
+                    hints: endpoint.hints.iter().map(|hint| Text::from(&**hint)).collect(),
                     rank: 0,
                     peers: Vec::new(),
                 });
@@ -299,7 +300,7 @@ impl Cluster {
         &self,
         endpoint: &Endpoint,
         family: Family,
-    ) -> Option<(Class, Option<Arc<Metadata>>, Option<String>)> {
+    ) -> Option<(Class, Option<Arc<Metadata>>, Option<Text>)> {
         let Some((name, kind)) = &endpoint.target else {
             return Some((Class::Bare, None, None));
         };
@@ -311,7 +312,7 @@ impl Cluster {
         };
         let workload = self.workloads.get(&(name.clone(), *kind == WorkloadKind::External))?;
         let metadata = self.join(name, workload);
-        Some((class, Some(Arc::new(metadata)), workload.node.clone()))
+        Some((class, Some(Arc::new(metadata)), workload.node.as_deref().map(Text::from)))
     }
 
     fn join(&self, name: &WorkloadName, workload: &Workload) -> Metadata {

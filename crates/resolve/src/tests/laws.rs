@@ -82,11 +82,11 @@ fn claim((target, v6, ip, slice, hostname, hints): &Draft) -> Claim {
         class,
         name: if *target == 0 { String::new() } else { target.to_string() },
         workload: (*target != 0).then(|| Arc::new(unmeshed(kind))),
-        node: (*target != 0).then(|| target.to_string()),
+        node: (*target != 0).then(|| target.to_string().into()),
         slice: Arc::new(SliceMeta { ports, ..SliceMeta::default() }),
         hostname: hostname.map(|hostname| hostname.to_string()),
         zone: None,
-        hints: hints.iter().map(u8::to_string).collect(),
+        hints: hints.iter().map(|hint| hint.to_string().into()).collect(),
         rank: 0,
         peers: Vec::new(),
     }
@@ -100,6 +100,7 @@ fn unmeshed(kind: WorkloadKind) -> Metadata {
         owner: None,
         service_account: "default".to_owned(),
         pod_template_hash: None,
+        name_prefix: String::new(),
         opaque: None,
         opaque_by_server: PortSet::default(),
         skip_inbound: PortSet::default(),
@@ -136,11 +137,14 @@ fn expected(
     let all: Vec<(&Claim, u16)> = set.into_values().collect();
     let passed = if service.local_traffic {
         let here = |claim: &Claim| {
-            matches!(claim.class, Class::PodV4 | Class::PodV6) && claim.node == view.node
+            matches!(claim.class, Class::PodV4 | Class::PodV6)
+                && claim.node.as_deref() == view.node.as_deref()
         };
         all.into_iter().filter(|(claim, _)| here(claim)).collect()
     } else {
-        let for_zone = |claim: &Claim| view.zone.iter().any(|zone| claim.hints.contains(zone));
+        let for_zone = |claim: &Claim| {
+            view.zone.iter().any(|zone| claim.hints.iter().any(|hint| **hint == **zone))
+        };
         let mine: Vec<_> = all.iter().copied().filter(|(claim, _)| for_zone(claim)).collect();
         let unhinted = all.iter().any(|(claim, _)| claim.hints.is_empty());
         if unhinted || mine.is_empty() { all } else { mine }

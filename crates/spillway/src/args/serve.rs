@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use model::PortSet;
 use resolve::Settings;
 use spillway::{Options, SourceOptions};
+use store::Undo;
 
 use super::{refuse, values};
 
@@ -24,6 +26,16 @@ pub(crate) struct ServeArgs {
     /// How much of the data is held in memory. The kernel caches the file as well, so more saves little.
     #[arg(long, value_name = "BYTES", default_value = "2MiB", value_parser = values::bytes)]
     cache_bytes: usize,
+    /// When commits reach the disk: `commit`, each before it is visible, or `interval=TIME`, visible at once and
+    /// durable together.
+    #[arg(long, value_name = "WHEN", default_value = "interval=200ms", value_parser = values::fsync)]
+    fsync: values::Fsync,
+    /// How far back the undo log reaches: streams further behind begin anew.
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::duration)]
+    undo_age: Duration,
+    /// How large the undo log may be.
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = values::bytes)]
+    undo_bytes: usize,
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
@@ -131,6 +143,11 @@ impl ServeArgs {
             addr: self.addr,
             admin_addr: Some(self.admin_addr),
             cache_bytes: self.cache_bytes,
+            fsync_interval: self.fsync.interval,
+            undo: Undo {
+                bytes_max: self.undo_bytes as u64,
+                age_max: u64::try_from(self.undo_age.as_millis()).unwrap_or(u64::MAX),
+            },
             settings: self.answer.settings(http2_params.is_some()),
             http2_params,
             ..Options::new(self.data, source)

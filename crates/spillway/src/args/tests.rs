@@ -55,6 +55,16 @@ fn settings_default_to_linkerds() {
 }
 
 #[test]
+fn durability_is_a_setting() {
+    let interval = |line| serve(line).unwrap().fsync_interval;
+    assert_eq!(interval(""), Some(std::time::Duration::from_millis(200)));
+    assert_eq!(interval("--fsync interval=1s"), Some(std::time::Duration::from_secs(1)));
+    assert_eq!(interval("--fsync commit"), None);
+    let undo = serve("--undo-age 2h --undo-bytes 1MiB").unwrap().undo;
+    assert_eq!((undo.age_max, undo.bytes_max), (7_200_000, 1 << 20));
+}
+
+#[test]
 fn sources_exclude_each_other() {
     refused("serve --kubeconfig k --manifests m", "cannot be used with");
     refused("serve --context c --synthetic endpoints=10", "cannot be used with");
@@ -65,6 +75,9 @@ fn sources_exclude_each_other() {
 #[test]
 fn bad_values_are_refused_with_a_sentence() {
     refused("serve --cache-bytes 3parsecs", "not a unit");
+    refused("serve --fsync never", "neither commit nor interval=TIME");
+    refused("serve --fsync interval=soon", "not a span of time");
+    refused("serve --undo-age 3parsecs", "use ms, s, m or h");
     refused("serve --default-opaque-ports 25,db", "\"db\" is neither a port");
     refused("serve --cluster-domain a..b", "not a DNS name");
     refused("serve --outbound-transport-mode magic", "magic");

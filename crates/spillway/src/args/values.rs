@@ -52,7 +52,7 @@ pub(super) fn bytes(text: &str) -> Result<usize, String> {
     number.checked_mul(unit).ok_or_else(|| format!("{text} is too large"))
 }
 
-/// A span of time: `3s`, `500ms`, `2m`, or seconds.
+/// A span of time: `3s`, `500ms`, `2m`, `1h`, or seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: f64 = digits.parse().map_err(|_| format!("{text:?} is not a span of time"))?;
@@ -60,9 +60,27 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "ms" => number / 1_000.0,
         "" | "s" => number,
         "m" => number * 60.0,
-        unit => return Err(format!("{unit:?} is not a unit; use ms, s or m")),
+        "h" => number * 3_600.0,
+        unit => return Err(format!("{unit:?} is not a unit; use ms, s, m or h")),
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text:?} is out of range"))
+}
+
+/// When commits reach the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fsync {
+    /// How long they may wait; `None`: not at all.
+    pub(super) interval: Option<Duration>,
+}
+
+/// `commit`, or `interval=TIME`.
+pub(super) fn fsync(text: &str) -> Result<Fsync, String> {
+    let interval = match text.split_once('=') {
+        None if text == "commit" => None,
+        Some(("interval", time)) => Some(duration(time)?),
+        _ => return Err(format!("{text:?} is neither commit nor interval=TIME")),
+    };
+    Ok(Fsync { interval })
 }
 
 /// Ports and ranges of ports: `25,587,8000-8100`. A flag names no ports, so any other item is refused.

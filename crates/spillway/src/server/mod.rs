@@ -44,7 +44,8 @@ pub struct Running {
 
 /// Starts a server: health first, then the store, then its sources and the door for proxies.
 pub async fn start(options: Options) -> anyhow::Result<Running> {
-    let (stop, hub, metrics) = (CancellationToken::new(), Arc::new(Hub::new()), Arc::default());
+    let (stop, hub, metrics) =
+        (CancellationToken::new(), Arc::new(Hub::new()), Arc::<Metrics>::default());
     let guard = stop.clone().drop_guard();
     let situation = Arc::new(Situation::default());
     let failure = watch::Sender::new(None);
@@ -66,7 +67,16 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
     let addr = listener.local_addr()?;
 
     let (deliveries, incoming) = mpsc::channel(DELIVERIES_WAITING_MAX);
-    let spine = Spine { writer, hub: Arc::clone(&hub), deliveries: incoming, stop: stop.clone() };
+    let spine = Spine {
+        writer,
+        hub: Arc::clone(&hub),
+        metrics: Arc::clone(&metrics),
+        deliveries: incoming,
+        fsync_interval: options.fsync_interval.unwrap_or_default(),
+        sync_at: None,
+        rest: None,
+        stop: stop.clone(),
+    };
     let writer = spine::spawn(spine, failure.clone())?;
     let client = sources.client().cloned();
     let mut sources = sources.spawn(&deliveries, &reader)?;

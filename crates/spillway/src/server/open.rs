@@ -1,7 +1,7 @@
 //! Opens the store and gets its sources ready, so that the two fit.
 
 use anyhow::Context as _;
-use store::{Birth, Reader, Writer};
+use store::{Birth, Fsync, Reader, Writer};
 
 use super::origin::{self, Origin};
 use super::sources::{self, Sources};
@@ -54,6 +54,10 @@ fn config(options: &Options) -> store::Config {
         cache_bytes: options.cache_bytes,
         join: resolve::join,
         join_version: resolve::JOIN_VERSION,
-        undo_entries_max: options.undo_entries_max,
+        undo: options.undo,
+        fsync: match options.fsync_interval {
+            Some(_) => Fsync::Together,
+            None => Fsync::Commit,
+        },
     }
 }

@@ -4,27 +4,39 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use ingest::Delivery;
 use ingest::batch::Batch;
-use serve::Hub;
-use store::Writer;
+use model::Time;
+use serve::{Hub, Metrics};
+use store::{Commit, Writer};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// Who takes part.
 pub(super) struct Spine {
     pub(super) writer: Writer,
     pub(super) hub: Arc<Hub>,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) deliveries: mpsc::Receiver<Delivery>,
+    /// How long commits may wait until they are durable, if they aren't at once.
+    pub(super) fsync_interval: Duration,
+    /// When those that wait are made durable.
+    pub(super) sync_at: Option<Instant>,
+    /// A delivery that the last commit had no room for.
+    pub(super) rest: Option<Delivery>,
     pub(super) stop: CancellationToken,
 }
 
 /// What there is to do.
 enum Next {
     Commit(Delivery),
+    /// Commits have waited long enough to be made durable.
+    Sync,
     /// Nothing was delivered, so there is time for pending work.
     Idle,
     Stop,
@@ -50,45 +62,55 @@ pub(super) fn spawn(
     thread.spawn(run).context("cannot start the writer's thread")
 }
 
+/// At least this often, the undo log is looked at: it grows old while nothing happens, too.
+const TICK_INTERVAL: Duration = Duration::from_secs(30);
+
 impl Spine {
     /// Runs until the server ends, or the writer fails.
     fn run(mut self, runtime: &Handle) -> Result<(), store::Error> {
         // A trim may have been cut off by the end of the process before.
         let mut pending = true;
-        let mut too_much = None;
         loop {
-            let next = match too_much.take() {
-                Some(delivery) => Next::Commit(delivery),
-                None => runtime.block_on(self.next(pending)),
-            };
-            match next {
+            match runtime.block_on(self.next(pending)) {
                 Next::Commit(first) => {
-                    let next = || self.deliveries.try_recv().ok();
-                    let (batch, rest) = Batch::collect(first, next);
-                    too_much = rest;
-                    self.commit(batch)?;
+                    self.commit(first)?;
                     // One piece after each commit: a busy source must not put off sweeps and trims for ever.
                     pending = self.tick()?;
                 }
+                Next::Sync => self.sync()?,
                 Next::Idle => pending = self.tick()?,
-                Next::Stop => return Ok(()),
+                Next::Stop => return self.sync(),
             }
         }
     }
 
     async fn next(&mut self, pending: bool) -> Next {
+        let Spine { deliveries, rest, .. } = self;
+        let delivery = async {
+            match rest.take() {
+                Some(rest) => Some(rest),
+                None => deliveries.recv().await,
+            }
+        };
+        let idle = if pending { Duration::ZERO } else { TICK_INTERVAL };
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Next::Stop,
-            delivery = self.deliveries.recv() => delivery.map_or(Next::Stop, Next::Commit),
-            () = std::future::ready(()), if pending => Next::Idle,
+            () = until(self.sync_at) => Next::Sync,
+            delivery = delivery => delivery.map_or(Next::Stop, Next::Commit),
+            () = sleep(idle) => Next::Idle,
         }
     }
 
-    fn commit(&mut self, batch: Batch) -> Result<(), store::Error> {
+    fn commit(&mut self, first: Delivery) -> Result<(), store::Error> {
+        let next = || self.deliveries.try_recv().ok();
+        let (batch, rest) = Batch::collect(first, next);
+        self.rest = rest;
         let (changes, done) = batch.into_parts();
-        let commit = self.writer.commit(changes)?;
-        self.hub.advance(&commit);
+        let (count, begun) = (changes.len(), Instant::now());
+        let commit = self.writer.commit(now(), changes)?;
+        self.visible(&commit);
+        self.metrics.committed(count, begun.elapsed());
         for waiting in done {
             // Whoever asked may have gone meanwhile; the commit stands.
             waiting.send(commit.revision).ok();
@@ -98,10 +120,38 @@ impl Spine {
 
     /// Does a piece of pending work. May there be more?
     fn tick(&mut self) -> Result<bool, store::Error> {
-        let commit = self.writer.tick()?;
+        let commit = self.writer.tick(now())?;
         if let Some(commit) = &commit {
-            self.hub.advance(commit);
+            self.visible(commit);
         }
         Ok(commit.is_some())
     }
+
+    fn visible(&mut self, commit: &Commit) {
+        self.hub.advance(commit);
+        if self.writer.unsynced() {
+            self.sync_at.get_or_insert_with(|| Instant::now() + self.fsync_interval);
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), store::Error> {
+        self.sync_at = None;
+        let begun = Instant::now();
+        self.writer.sync()?;
+        self.metrics.synced(begun.elapsed());
+        Ok(())
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the edge that gives the time to the store")]
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

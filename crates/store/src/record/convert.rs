@@ -1,61 +1,62 @@
 //! Between records and the model. The model may change its shape; records may not.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use model::{
-    Class, ContainerPort, Discovery, MeshTls, Metadata, Operator, OwnerRef, Phase, PortSet,
-    ProxyPorts, Requirement, Selector, Server, ServerPort, Service, ServicePort, SliceMeta,
-    SlicePort, Template, WorkloadKind,
+    Class, ClusterId, ContainerPort, Discovery, MeshTls, Metadata, Operator, OwnerRef, Phase,
+    PortSet, ProxyPorts, Requirement, ResourceVersion, Selector, Server, ServerPort, Service,
+    ServicePort, SliceMeta, SlicePort, Template, WorkloadKind,
 };
 
-use super::v1;
+use super::v2;
 
-impl From<IpAddr> for v1::Ip {
-    fn from(ip: IpAddr) -> v1::Ip {
+impl From<IpAddr> for v2::Ip {
+    fn from(ip: IpAddr) -> v2::Ip {
         match ip {
-            IpAddr::V4(ip) => v1::Ip::V4(ip.octets()),
-            IpAddr::V6(ip) => v1::Ip::V6(ip.octets()),
+            IpAddr::V4(ip) => v2::Ip::V4(ip.octets()),
+            IpAddr::V6(ip) => v2::Ip::V6(ip.octets()),
         }
     }
 }
 
-impl From<v1::Ip> for IpAddr {
-    fn from(ip: v1::Ip) -> IpAddr {
+impl From<v2::Ip> for IpAddr {
+    fn from(ip: v2::Ip) -> IpAddr {
         match ip {
-            v1::Ip::V4(octets) => octets.into(),
-            v1::Ip::V6(octets) => octets.into(),
+            v2::Ip::V4(octets) => octets.into(),
+            v2::Ip::V6(octets) => octets.into(),
         }
     }
 }
 
-fn ports(set: &PortSet) -> v1::Ports {
+fn ports(set: &PortSet) -> v2::Ports {
     set.ranges().to_vec()
 }
 
-fn owner(owner: &OwnerRef) -> v1::Owner {
-    v1::Owner { kind: owner.kind.clone(), name: owner.name.clone() }
+fn owner(owner: &OwnerRef) -> v2::Owner {
+    v2::Owner { kind: owner.kind.clone(), name: owner.name.clone() }
 }
 
-impl From<v1::Owner> for OwnerRef {
-    fn from(owner: v1::Owner) -> OwnerRef {
+impl From<v2::Owner> for OwnerRef {
+    fn from(owner: v2::Owner) -> OwnerRef {
         OwnerRef { kind: owner.kind, name: owner.name }
     }
 }
 
 /// The record of an owner that is perhaps there.
-pub(crate) fn owned(found: Option<&OwnerRef>) -> v1::Body {
-    v1::Body::Owned { owner: found.map(owner) }
+pub(crate) fn owned(found: Option<&OwnerRef>) -> v2::Body {
+    v2::Body::Owned { owner: found.map(owner) }
 }
 
-impl From<&Service> for v1::Service {
-    fn from(service: &Service) -> v1::Service {
-        let port = |port: &ServicePort| v1::ServicePort {
+impl From<&Service> for v2::Service {
+    fn from(service: &Service) -> v2::Service {
+        let port = |port: &ServicePort| v2::ServicePort {
             name: port.name.clone(),
             port: port.port,
             tcp: port.tcp,
         };
         let Discovery { cluster, service: name, members, local_member } = service.discovery.clone();
-        v1::Service {
+        v2::Service {
             ports: service.ports.iter().map(port).collect(),
             external_name: service.external_name,
             local_traffic: service.local_traffic,
@@ -66,11 +67,11 @@ impl From<&Service> for v1::Service {
     }
 }
 
-impl From<v1::Service> for Service {
-    fn from(record: v1::Service) -> Service {
+impl From<v2::Service> for Service {
+    fn from(record: v2::Service) -> Service {
         let [cluster, service, members, local_member] = record.discovery;
         let port =
-            |port: v1::ServicePort| ServicePort { name: port.name, port: port.port, tcp: port.tcp };
+            |port: v2::ServicePort| ServicePort { name: port.name, port: port.port, tcp: port.tcp };
         Service {
             ports: record.ports.into_iter().map(port).collect(),
             external_name: record.external_name,
@@ -85,7 +86,7 @@ impl From<v1::Service> for Service {
 const OPERATORS: [Operator; 4] =
     [Operator::In, Operator::NotIn, Operator::Exists, Operator::DoesNotExist];
 
-fn selector(selector: &Selector) -> v1::Selector {
+fn selector(selector: &Selector) -> v2::Selector {
     let requirement = |requirement: &Requirement| {
         let operator = OPERATORS.iter().position(|known| *known == requirement.operator);
         (requirement.key.clone(), operator.unwrap_or(0) as u8, requirement.values.clone())
@@ -93,7 +94,7 @@ fn selector(selector: &Selector) -> v1::Selector {
     selector.requirements.iter().map(requirement).collect()
 }
 
-fn unselector(record: v1::Selector) -> Selector {
+fn unselector(record: v2::Selector) -> Selector {
     let requirement = |(key, operator, values)| {
         let operator = OPERATORS[usize::from(operator) % OPERATORS.len()];
         Requirement { key, operator, values }
@@ -101,29 +102,29 @@ fn unselector(record: v1::Selector) -> Selector {
     Selector { requirements: record.into_iter().map(requirement).collect() }
 }
 
-impl From<&Server> for v1::Server {
-    fn from(server: &Server) -> v1::Server {
-        v1::Server {
+impl From<&Server> for v2::Server {
+    fn from(server: &Server) -> v2::Server {
+        v2::Server {
             opaque: server.opaque,
             pods: server.pods.as_ref().map(selector),
             workloads: server.workloads.as_ref().map(selector),
             port: match &server.port {
-                ServerPort::Number(number) => v1::ServerPort::Number(*number),
-                ServerPort::Name(name) => v1::ServerPort::Name(name.clone()),
+                ServerPort::Number(number) => v2::ServerPort::Number(*number),
+                ServerPort::Name(name) => v2::ServerPort::Name(name.clone()),
             },
         }
     }
 }
 
-impl From<v1::Server> for Server {
-    fn from(record: v1::Server) -> Server {
+impl From<v2::Server> for Server {
+    fn from(record: v2::Server) -> Server {
         Server {
             opaque: record.opaque,
             pods: record.pods.map(unselector),
             workloads: record.workloads.map(unselector),
             port: match record.port {
-                v1::ServerPort::Number(number) => ServerPort::Number(number),
-                v1::ServerPort::Name(name) => ServerPort::Name(name),
+                v2::ServerPort::Number(number) => ServerPort::Number(number),
+                v2::ServerPort::Name(name) => ServerPort::Name(name),
             },
         }
     }
@@ -158,32 +159,34 @@ fn kind(external: bool) -> WorkloadKind {
     if external { WorkloadKind::External } else { WorkloadKind::Pod }
 }
 
-impl From<&Template> for v1::Template {
-    fn from(template: &Template) -> v1::Template {
-        let port = |port: &ContainerPort| (port.name.clone(), port.port, port.host_port);
-        v1::Template {
-            external: template.kind == WorkloadKind::External,
-            namespace: template.namespace.clone(),
-            labels: template.labels.clone().into_iter().collect(),
-            owner: template.owner.as_ref().map(owner),
-            service_account: template.service_account.clone(),
-            ports: template.ports.iter().map(port).collect(),
-            opaque: template.opaque.as_ref().map(ports),
-            skip_inbound: ports(&template.skip_inbound),
-            proxy: template.proxy.as_ref().map(proxy),
-            mesh_tls: template.mesh_tls.as_ref().map(tls),
-        }
+/// The record of a cluster's template.
+pub(crate) fn template(cluster: ClusterId, template: &Template) -> v2::Template {
+    let port = |port: &ContainerPort| (port.name.clone(), port.port, port.host_port);
+    v2::Template {
+        cluster: cluster.0,
+        external: template.kind == WorkloadKind::External,
+        namespace: template.namespace.clone(),
+        labels: template.labels.clone().into_iter().collect(),
+        owner: template.owner.as_ref().map(owner),
+        name_prefix: template.name_prefix.clone(),
+        service_account: template.service_account.clone(),
+        ports: template.ports.iter().map(port).collect(),
+        opaque: template.opaque.as_ref().map(ports),
+        skip_inbound: ports(&template.skip_inbound),
+        proxy: template.proxy.as_ref().map(proxy),
+        mesh_tls: template.mesh_tls.as_ref().map(tls),
     }
 }
 
-impl From<v1::Template> for Template {
-    fn from(record: v1::Template) -> Template {
+impl From<v2::Template> for Template {
+    fn from(record: v2::Template) -> Template {
         let port = |(name, port, host_port)| ContainerPort { name, port, host_port };
         Template {
             kind: kind(record.external),
             namespace: record.namespace,
             labels: record.labels.into_iter().collect(),
             owner: record.owner.map(OwnerRef::from),
+            name_prefix: record.name_prefix,
             service_account: record.service_account,
             ports: record.ports.into_iter().map(port).collect(),
             opaque: record.opaque.map(PortSet::from_ranges),
@@ -194,15 +197,16 @@ impl From<v1::Template> for Template {
     }
 }
 
-impl From<&Metadata> for v1::Metadata {
-    fn from(metadata: &Metadata) -> v1::Metadata {
-        v1::Metadata {
+impl From<&Metadata> for v2::Metadata {
+    fn from(metadata: &Metadata) -> v2::Metadata {
+        v2::Metadata {
             external: metadata.kind == WorkloadKind::External,
             namespace: metadata.namespace.clone(),
             control_plane_ns: metadata.control_plane_ns.clone(),
             owner: metadata.owner.as_ref().map(owner),
             service_account: metadata.service_account.clone(),
             pod_template_hash: metadata.pod_template_hash.clone(),
+            name_prefix: metadata.name_prefix.clone(),
             opaque: metadata.opaque.as_ref().map(ports),
             opaque_by_server: ports(&metadata.opaque_by_server),
             skip_inbound: ports(&metadata.skip_inbound),
@@ -212,8 +216,8 @@ impl From<&Metadata> for v1::Metadata {
     }
 }
 
-impl From<v1::Metadata> for Metadata {
-    fn from(record: v1::Metadata) -> Metadata {
+impl From<v2::Metadata> for Metadata {
+    fn from(record: v2::Metadata) -> Metadata {
         Metadata {
             kind: kind(record.external),
             namespace: record.namespace,
@@ -221,6 +225,7 @@ impl From<v1::Metadata> for Metadata {
             owner: record.owner.map(OwnerRef::from),
             service_account: record.service_account,
             pod_template_hash: record.pod_template_hash,
+            name_prefix: record.name_prefix,
             opaque: record.opaque.map(PortSet::from_ranges),
             opaque_by_server: PortSet::from_ranges(record.opaque_by_server),
             skip_inbound: PortSet::from_ranges(record.skip_inbound),
@@ -230,10 +235,10 @@ impl From<v1::Metadata> for Metadata {
     }
 }
 
-impl From<&SliceMeta> for v1::SliceMeta {
-    fn from(meta: &SliceMeta) -> v1::SliceMeta {
+impl From<&SliceMeta> for v2::SliceMeta {
+    fn from(meta: &SliceMeta) -> v2::SliceMeta {
         let port = |port: &SlicePort| (port.name.clone(), port.port);
-        v1::SliceMeta {
+        v2::SliceMeta {
             ports: meta.ports.as_ref().map(|ports| ports.iter().map(port).collect()),
             mirror_cluster: meta.mirror_cluster.clone(),
             remote_service: meta.remote_service.clone(),
@@ -242,8 +247,8 @@ impl From<&SliceMeta> for v1::SliceMeta {
     }
 }
 
-impl From<v1::SliceMeta> for SliceMeta {
-    fn from(record: v1::SliceMeta) -> SliceMeta {
+impl From<v2::SliceMeta> for SliceMeta {
+    fn from(record: v2::SliceMeta) -> SliceMeta {
         let port = |(name, port)| SlicePort { name, port };
         SliceMeta {
             ports: record.ports.map(|ports| ports.into_iter().map(port).collect()),
@@ -252,6 +257,74 @@ impl From<v1::SliceMeta> for SliceMeta {
             gateway_identity: record.gateway_identity,
         }
     }
+}
+
+impl From<&str> for v2::Version {
+    fn from(version: &str) -> v2::Version {
+        match version.parse::<u64>() {
+            // Other spellings of a number are other versions.
+            Ok(number) if number.to_string() == version => v2::Version::Number(number),
+            _ => v2::Version::Text(version.to_owned()),
+        }
+    }
+}
+
+impl From<v2::Version> for ResourceVersion {
+    fn from(version: v2::Version) -> ResourceVersion {
+        ResourceVersion(match version {
+            v2::Version::Number(number) => number.to_string(),
+            v2::Version::Text(text) => text,
+        })
+    }
+}
+
+/// A workload's name within its row.
+pub(crate) fn name(name: &str, prefix: &str) -> v2::Name {
+    match name.strip_prefix(prefix) {
+        Some(suffix) => v2::Name::Suffix(suffix.to_owned()),
+        None => v2::Name::Whole(name.to_owned()),
+    }
+}
+
+/// The name in a row, whole.
+pub(crate) fn unname(name: v2::Name, prefix: &str) -> String {
+    match name {
+        v2::Name::Whole(name) => name,
+        v2::Name::Suffix(suffix) => [prefix, &suffix].concat(),
+    }
+}
+
+/// A slice as it is on disk: what the names of its endpoints have in common is written once.
+pub(crate) fn packed(slice: &v2::Slice) -> v2::Slice {
+    let mut packed = slice.clone();
+    let mut names = slice.endpoints.iter().filter(|it| it.target != 0).map(|it| it.name.as_str());
+    let mut prefix = names.next().unwrap_or_default();
+    for name in names {
+        let same = prefix.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+        // Names are ASCII; should one not be, it is cut before the character that differs.
+        prefix = &prefix[..(0..=same).rfind(|end| prefix.is_char_boundary(*end)).unwrap_or(0)];
+    }
+    for endpoint in packed.endpoints.iter_mut().filter(|endpoint| endpoint.target != 0) {
+        endpoint.name.drain(..prefix.len());
+    }
+    packed.name_prefix = prefix.to_owned();
+    packed
+}
+
+/// A slice as it is worked with: names are whole.
+pub(crate) fn unpacked(mut slice: v2::Slice) -> v2::Slice {
+    let prefix = std::mem::take(&mut slice.name_prefix);
+    for endpoint in slice.endpoints.iter_mut().filter(|endpoint| endpoint.target != 0) {
+        endpoint.name.insert_str(0, &prefix);
+    }
+    slice
+}
+
+/// The interned texts that a slice refers to, each once.
+pub(crate) fn texts(slice: &v2::Slice) -> BTreeSet<u32> {
+    let of_endpoint =
+        |it: &v2::SliceEndpoint| it.hints.iter().copied().chain([it.zone]).collect::<Vec<_>>();
+    slice.endpoints.iter().flat_map(of_endpoint).filter(|text| *text != 0).collect()
 }
 
 const CLASSES: [Class; 5] =

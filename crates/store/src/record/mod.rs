@@ -1,14 +1,14 @@
 //! Records: bytes of values, behind a version byte. The only room that knows bincode.
 
 pub(crate) mod convert;
-pub(crate) mod v1;
+pub(crate) mod v2;
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 
 use crate::Error;
 
 /// The version byte of records written now.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Bytes that decoding one record may claim: 1,000 endpoints with long names fit many times.
 const DECODE_BYTES_MAX: usize = 16 * 1024 * 1024;

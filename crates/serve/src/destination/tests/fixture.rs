@@ -14,10 +14,10 @@ use model::limits::MESSAGE_BYTES_MAX;
 use model::{
     Change, ClusterId, Family, Key, Kind, Object, ObjectName, Phase, PortSet, ResourceVersion,
     Revision, Service, ServicePort, Slice, SliceEndpoint, SliceMeta, SlicePort, Source, Target,
-    Template, Workload, WorkloadKind,
+    Template, Time, Workload, WorkloadKind,
 };
 use resolve::Settings;
-use store::{Config, Writer};
+use store::{Config, Fsync, Undo, Writer};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status};
 
@@ -40,12 +40,12 @@ pub(super) struct Server {
 /// What a test may choose.
 pub(super) struct Choice {
     pub(super) message_bytes_max: usize,
-    pub(super) undo_entries_max: u64,
+    pub(super) undo_bytes_max: u64,
     pub(super) synced: bool,
 }
 
 pub(super) const USUAL: Choice =
-    Choice { message_bytes_max: MESSAGE_BYTES_MAX, undo_entries_max: 100_000, synced: true };
+    Choice { message_bytes_max: MESSAGE_BYTES_MAX, undo_bytes_max: 10_000_000, synced: true };
 
 impl Server {
     pub(super) fn start(choice: Choice) -> Server {
@@ -54,7 +54,8 @@ impl Server {
             cache_bytes: 1 << 20,
             join: resolve::join,
             join_version: resolve::JOIN_VERSION,
-            undo_entries_max: choice.undo_entries_max,
+            undo: Undo { bytes_max: choice.undo_bytes_max, age_max: u64::MAX },
+            fsync: Fsync::Together,
         };
         let (writer, reader, _) = store::open(folder.path(), config).unwrap();
         let (hub, metrics) = (Arc::new(Hub::new()), Arc::new(Metrics::new()));
@@ -86,9 +87,9 @@ impl Server {
     }
 
     pub(super) fn commit(&mut self, changes: Vec<Change>) -> Revision {
-        let commit = self.writer.commit(changes).unwrap();
+        let commit = self.writer.commit(Time(0), changes).unwrap();
         self.hub.advance(&commit);
-        while let Some(commit) = self.writer.tick().unwrap() {
+        while let Some(commit) = self.writer.tick(Time(0)).unwrap() {
             self.hub.advance(&commit);
         }
         commit.revision
@@ -275,6 +276,7 @@ fn pod(node: &str, ip: &str) -> Workload {
             namespace: "shop".to_owned(),
             labels: BTreeMap::new(),
             owner: None,
+            name_prefix: String::new(),
             service_account: "default".to_owned(),
             ports: Vec::new(),
             opaque: None,

@@ -166,7 +166,7 @@ async fn an_instance_is_its_hostname() {
 
 #[tokio::test]
 async fn a_stream_that_is_left_behind_ends_and_is_asked_for_again() {
-    let mut server = Server::start(Choice { undo_entries_max: 10, ..USUAL });
+    let mut server = Server::start(Choice { undo_bytes_max: 500, ..USUAL });
     server.web();
     server.bare("web-a", &["10.1.0.1"]);
     let mut client = server.open_web().await;
@@ -182,7 +182,7 @@ async fn a_stream_that_is_left_behind_ends_and_is_asked_for_again() {
 
 #[tokio::test]
 async fn a_quiet_stream_is_not_left_behind() {
-    let mut server = Server::start(Choice { undo_entries_max: 10, ..USUAL });
+    let mut server = Server::start(Choice { undo_bytes_max: 500, ..USUAL });
     server.web();
     server.bare("web-a", &["10.1.0.1"]);
     let mut client = server.open_web().await;

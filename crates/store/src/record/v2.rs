@@ -1,4 +1,5 @@
-//! Version 1 of all records. Frozen: a change of meaning is a new file beside this one.
+//! Version 2 of all records. Frozen: a change of meaning is a new file beside this one. (Version 1 was never
+//! released; its number stays taken.)
 
 use bincode::{Decode, Encode};
 
@@ -8,13 +9,20 @@ pub(crate) struct Object {
     /// Its number among its kind; never used twice.
     pub(crate) id: u32,
     /// Its resourceVersion.
-    pub(crate) version: String,
+    pub(crate) version: Version,
     /// How many EndpointSlices name it (Services only).
     pub(crate) slices: u32,
     /// Since which revision it has been a Service that neither exists nor is named; only read while it is.
     pub(crate) vacant: u64,
     /// `None` for a stub: others name it, but it isn't there.
     pub(crate) body: Option<Body>,
+}
+
+/// A resourceVersion: nearly always a number, which is shorter.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) enum Version {
+    Number(u64),
+    Text(String),
 }
 
 /// What an object says.
@@ -87,9 +95,8 @@ pub(crate) type Selector = Vec<(String, u8, Vec<String>)>;
 pub(crate) struct Workload {
     /// An interned [`Template`].
     pub(crate) template: u32,
-    /// The interned [`Metadata`] that it joins to now.
-    pub(crate) metadata: u32,
-    pub(crate) node: Option<String>,
+    /// An interned text; 0: none.
+    pub(crate) node: u32,
     /// 0 pending, 1 running, 2 finished.
     pub(crate) phase: u8,
     pub(crate) deleting: bool,
@@ -100,10 +107,13 @@ pub(crate) struct Workload {
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct Template {
+    /// Its cluster: equal templates of two clusters may join to different things.
+    pub(crate) cluster: u16,
     pub(crate) external: bool,
     pub(crate) namespace: String,
     pub(crate) labels: Vec<(String, String)>,
     pub(crate) owner: Option<Owner>,
+    pub(crate) name_prefix: String,
     pub(crate) service_account: String,
     pub(crate) ports: Vec<(String, u16, Option<u16>)>,
     pub(crate) opaque: Option<Ports>,
@@ -122,6 +132,7 @@ pub(crate) struct Metadata {
     pub(crate) owner: Option<Owner>,
     pub(crate) service_account: String,
     pub(crate) pod_template_hash: Option<String>,
+    pub(crate) name_prefix: String,
     pub(crate) opaque: Option<Ports>,
     pub(crate) opaque_by_server: Ports,
     pub(crate) skip_inbound: Ports,
@@ -140,6 +151,8 @@ pub(crate) struct Slice {
     pub(crate) v6: bool,
     /// An interned [`SliceMeta`].
     pub(crate) meta: u32,
+    /// What the names of all its endpoints begin with. In memory it is empty, and names are whole.
+    pub(crate) name_prefix: String,
     pub(crate) endpoints: Vec<SliceEndpoint>,
 }
 
@@ -156,8 +169,10 @@ pub(crate) struct SliceEndpoint {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) hostname: Option<String>,
-    pub(crate) zone: Option<String>,
-    pub(crate) hints: Vec<String>,
+    /// An interned text; 0: none.
+    pub(crate) zone: u32,
+    /// Interned texts, in the order of the texts.
+    pub(crate) hints: Vec<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -173,17 +188,27 @@ pub(crate) struct SliceMeta {
 pub(crate) struct Row {
     /// 0 bare, 1 pod v4, 2 pod v6, 3 external v4, 4 external v6.
     pub(crate) class: u8,
-    pub(crate) name: String,
+    pub(crate) name: Name,
     /// An interned [`Metadata`]; 0 for a bare address.
     pub(crate) metadata: u32,
-    pub(crate) node: Option<String>,
+    /// An interned text; 0: none.
+    pub(crate) node: u32,
     /// An interned [`SliceMeta`].
     pub(crate) slice: u32,
     pub(crate) hostname: Option<String>,
-    pub(crate) zone: Option<String>,
-    pub(crate) hints: Vec<String>,
+    /// An interned text; 0: none.
+    pub(crate) zone: u32,
+    /// Interned texts, in the order of the texts.
+    pub(crate) hints: Vec<u32>,
     pub(crate) rank: u16,
     pub(crate) peers: Vec<Peer>,
+}
+
+/// The name of a workload: whole, or what comes after the `name_prefix` of its metadata.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) enum Name {
+    Whole(String),
+    Suffix(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -192,11 +217,12 @@ pub(crate) struct Peer {
     pub(crate) class: u8,
     pub(crate) slice: u32,
     pub(crate) hostname: Option<String>,
-    pub(crate) hints: Vec<String>,
+    /// Interned texts, in the order of the texts.
+    pub(crate) hints: Vec<u32>,
 }
 
 /// contexts: class, interned [`SliceMeta`], hints of each claim of a target, in order of rank.
-pub(crate) type Signature = Vec<(u8, u32, Vec<String>)>;
+pub(crate) type Signature = Vec<(u8, u32, Vec<u32>)>;
 
 /// undo of an address: slice, workload and row of each claim on it.
 pub(crate) type UndoneRows = Vec<(u32, u32, Row)>;
@@ -212,6 +238,10 @@ pub(crate) struct Checkpoint {
 pub(crate) struct Touched {
     pub(crate) services: Vec<u32>,
     pub(crate) entries: u64,
+    /// Bytes of these entries.
+    pub(crate) bytes: u64,
+    /// When it was made: milliseconds since 1970.
+    pub(crate) at: u64,
 }
 
 /// interned.
@@ -236,4 +266,7 @@ pub(crate) struct Meta {
     pub(crate) objects: [u64; 16],
     pub(crate) endpoints: u64,
     pub(crate) undo_entries: u64,
+    pub(crate) undo_bytes: u64,
+    /// When the oldest revision in the undo log was made; only read while there are entries.
+    pub(crate) undo_since: u64,
 }

@@ -1,0 +1,129 @@
+//! Objects: their numbers and counts, the slices that name Services, and the undo log's own counts.
+
+use std::collections::BTreeMap;
+
+use model::Kind;
+use redb::ReadableTable;
+
+use super::Faults;
+use crate::key::{self, KeyReader};
+use crate::record::{self, v2};
+use crate::write::Work;
+use crate::{Error, apply};
+
+impl Work<'_> {
+    pub(super) fn check_objects(&self, faults: &mut Faults) -> Result<(), Error> {
+        let mut objects = [0u64; 16];
+        let mut slices = 0;
+        let mut named = 0;
+        for entry in self.tables.objects.iter()? {
+            let (key, value) = entry?;
+            let object: v2::Object = record::decode(value.value())?;
+            let kind = key.value().get(2).copied().and_then(kind);
+            let (Some(kind), Some(name)) = (kind, key::object_name(key.value())) else {
+                faults.add("objects", format_args!("{:?} is no key", key.value()));
+                continue;
+            };
+            if object.id == 0 || object.id > self.meta.ids[apply::numbering(kind) as usize] {
+                let id = object.id;
+                faults.add("objects", format_args!("{name}: number {id} was never given out"));
+            }
+            objects[kind as usize] += u64::from(object.body.is_some());
+            if matches!(object.body, Some(v2::Body::Slice)) {
+                slices += 1;
+                self.check_slice(object.id, key.value(), faults)?;
+            }
+            if object.slices > 0 {
+                named += u64::from(object.slices);
+                let found = self.tables.service_keys.get(key::id(object.id).as_slice())?;
+                if found.is_none_or(|found| found.value() != key.value()) {
+                    faults.add("service_keys", format_args!("{name} is not there"));
+                }
+            }
+        }
+        for kind in Kind::ALL {
+            let (is, should) = (self.meta.objects[kind as usize], objects[kind as usize]);
+            faults.equal("meta", kind.name(), is, should);
+        }
+        faults.equal("slices", "rows", self.count(&self.tables.slices)?, slices);
+        let mut naming = 0;
+        for entry in self.tables.slices.iter()? {
+            let slice: v2::Slice = record::decode(entry?.1.value())?;
+            naming += u64::from(slice.service.is_some());
+        }
+        faults.equal("objects", "slices that name a Service", named, naming);
+        self.check_services(faults)
+    }
+
+    /// A Service is remembered for as long as anything has its number.
+    fn check_services(&self, faults: &mut Faults) -> Result<(), Error> {
+        for entry in self.tables.service_keys.iter()? {
+            let (id, key) = entry?;
+            let id = KeyReader(id.value()).u32().unwrap_or(0);
+            if self.object(key.value())?.is_none_or(|object| object.id != id) {
+                faults.add("service_keys", format_args!("{id} leads to another object"));
+            }
+        }
+        for entry in self.tables.vacant.iter()? {
+            let key = entry?.0;
+            let object = key.value().get(8..).unwrap_or_default();
+            if self.object(object)?.is_none() {
+                faults.add("vacant", format_args!("{object:?} is not there"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_slice(&self, id: u32, object: &[u8], faults: &mut Faults) -> Result<(), Error> {
+        let Some(bytes) = self.tables.slices.get(key::id(id).as_slice())? else {
+            faults.add("slices", format_args!("{id} is not there"));
+            return Ok(());
+        };
+        let slice: v2::Slice = record::decode(bytes.value())?;
+        if slice.object != object {
+            faults.add("slices", format_args!("{id} belongs to another object"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_undo(&self, faults: &mut Faults) -> Result<(), Error> {
+        let mut by_revision: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for entry in self.tables.undo.iter()? {
+            let (key, value) = entry?;
+            let revision = key.value().get(4..).and_then(|rest| KeyReader(rest).u64());
+            let (Some(revision), Some(_)) = (revision, key::undone(key.value())) else {
+                faults.add("undo", format_args!("{:?} is no key", key.value()));
+                continue;
+            };
+            let (entries, bytes) = by_revision.entry(revision).or_default();
+            *entries += 1;
+            *bytes += (key.value().len() + value.value().len()) as u64;
+        }
+        let (mut entries, mut bytes) = (0, 0);
+        for entry in self.tables.revisions.iter()? {
+            let (key, value) = entry?;
+            let revision = KeyReader(key.value()).u64().unwrap_or(0);
+            let touched: v2::Touched = record::decode(value.value())?;
+            let found = by_revision.remove(&revision).unwrap_or_default();
+            if found != (touched.entries, touched.bytes) {
+                let told = (touched.entries, touched.bytes);
+                faults.add("revisions", format_args!("{revision}: {told:?}, but it has {found:?}"));
+            }
+            if revision <= self.meta.trimmed || revision > self.meta.revision {
+                faults.add("revisions", format_args!("{revision} should not be there"));
+            }
+            entries += touched.entries;
+            bytes += touched.bytes;
+        }
+        if let Some(revision) = by_revision.keys().next() {
+            faults.add("undo", format_args!("entries of {revision}, which is not in revisions"));
+        }
+        faults.equal("meta", "undo entries", self.meta.undo_entries, entries);
+        faults.equal("meta", "undo bytes", self.meta.undo_bytes, bytes);
+        Ok(())
+    }
+}
+
+fn kind(number: u8) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
+}
