@@ -101,19 +101,20 @@ impl<'s> ServiceRows<'s> {
         Ok(self.snapshot.tables.undo.range(from.as_slice()..end.as_slice())?.next().is_some())
     }
 
-    /// Visits addresses in their order, each once, with the claims on it as they were at `since` (`None`:
-    /// before everything) and as they are now. Holds a bounded number of addresses, however many there are.
+    /// Visits addresses in their order, each once, those behind `after` only, with the claims on it as they were
+    /// at `since` (`None`: before everything) and as they are now. Holds a bounded number of addresses, however
+    /// many there are.
     pub fn compare<E: From<Error>>(
         &self,
         since: Option<Revision>,
         scope: Scope<'_>,
+        mut after: Option<IpAddr>,
         visit: Visit<'_, E>,
     ) -> Result<(), E> {
         if let Some(since) = since {
             self.reachable(since)?;
         }
         let Some(id) = self.id else { return Ok(()) };
-        let mut after = None;
         loop {
             let (changed, last) = self.changed_addresses(since, after)?;
             match scope {

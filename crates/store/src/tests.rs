@@ -139,7 +139,7 @@ fn stored(reader: &Reader, name: &ServiceName) -> Seen {
     let snapshot = reader.snapshot().unwrap();
     let mut seen = Seen::new();
     let rows = snapshot.service(name).unwrap();
-    rows.compare::<Error>(None, Scope::All, &mut |ip, before, now| {
+    rows.compare::<Error>(None, Scope::All, None, &mut |ip, before, now| {
         assert!(before.is_empty());
         assert!(seen.insert(ip, texts(now)).is_none(), "{ip} was visited twice");
         Ok(())
@@ -160,7 +160,7 @@ fn signatures_of(reader: &Reader, name: &ServiceName) -> BTreeMap<String, u64> {
     let snapshot = reader.snapshot().unwrap();
     let mut groups: BTreeMap<String, BTreeMap<u16, model::SignatureItem>> = BTreeMap::new();
     let rows = snapshot.service(name).unwrap();
-    rows.compare::<Error>(None, Scope::All, &mut |ip, _, now| {
+    rows.compare::<Error>(None, Scope::All, None, &mut |ip, _, now| {
         for claim in now {
             let group = if claim.workload.is_some() { claim.name.clone() } else { ip.to_string() };
             let item = model::SignatureItem {
@@ -193,7 +193,7 @@ fn deltas_lead_from(
     let mut state = before.clone();
     for scope in [Scope::Changed, Scope::All] {
         let mut last = None;
-        rows.compare::<Error>(Some(since), scope, &mut |ip, then, now| {
+        rows.compare::<Error>(Some(since), scope, None, &mut |ip, then, now| {
             assert!(last.is_none_or(|last| last < ip), "addresses come in order");
             last = Some(ip);
             let known = before.get(&ip).cloned().unwrap_or_default();
@@ -208,7 +208,7 @@ fn deltas_lead_from(
     for hostname in ["h-0", "h-1"] {
         let mut visited = BTreeSet::new();
         let scope = Scope::Hostname(hostname);
-        rows.compare::<Error>(Some(since), scope, &mut |ip, then, _| {
+        rows.compare::<Error>(Some(since), scope, None, &mut |ip, then, _| {
             assert_eq!(texts(then), before.get(&ip).cloned().unwrap_or_default());
             visited.insert(ip);
             Ok(())

@@ -89,9 +89,6 @@ impl<'t> Target<'t> {
         let labels = old_lens.as_ref().map(Lens::set_labels);
         let resend = labels != Some(self.lens.set_labels());
         let mut visit = |ip: IpAddr, then: &[Claim], now: &[Claim]| {
-            if range.begins_after(ip) {
-                return Ok(());
-            }
             if range.ends_before(ip) {
                 return Err(Halt::Done);
             }
@@ -110,7 +107,7 @@ impl<'t> Target<'t> {
             Ok(())
         };
         let since = old.map(|old| old.revision);
-        match self.rows.compare(since, self.scope(old_lens.as_ref()), &mut visit) {
+        match self.rows.compare(since, self.scope(old_lens.as_ref()), range.after, &mut visit) {
             Ok(()) | Err(Halt::Done) => Ok(None),
             Err(Halt::Full) => Ok(delta.last),
             Err(Halt::Store(error)) => Err(error),
@@ -137,10 +134,6 @@ pub(crate) struct IpRange {
 }
 
 impl IpRange {
-    fn begins_after(self, ip: IpAddr) -> bool {
-        self.after.is_some_and(|after| ip <= after)
-    }
-
     fn ends_before(self, ip: IpAddr) -> bool {
         self.upto.is_some_and(|upto| ip > upto)
     }
@@ -187,7 +180,7 @@ fn signatures_of_hostname(
     at: Revision,
 ) -> Result<Vec<(Signature, u64)>, store::Error> {
     let mut counts: Vec<(Signature, u64)> = Vec::new();
-    rows.compare(Some(at), Scope::Hostname(hostname), &mut |_, then, _| {
+    rows.compare(Some(at), Scope::Hostname(hostname), None, &mut |_, then, _| {
         for signature in resolve::hostname_signatures(hostname, then) {
             match counts.iter_mut().find(|(known, _)| *known == signature) {
                 Some((_, count)) => *count += 1,
