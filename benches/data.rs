@@ -1,14 +1,16 @@
 //! What the benches share: the real server as a child process, a client, and how results are printed.
 
+pub mod ingest;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ::ingest::Delivery;
+use ::ingest::synthetic::Cluster;
 use anyhow::Context as _;
-use ingest::Delivery;
-use ingest::synthetic::Cluster;
 use linkerd2_proxy_api::destination as pb;
 use linkerd2_proxy_api::destination::destination_client::DestinationClient;
 

@@ -52,18 +52,25 @@ impl Work<'_> {
     fn object_or_stub(&mut self, source: Source, key: &[u8]) -> Result<v2::Object, Error> {
         match self.object(key)? {
             Some(object) => Ok(object),
-            None => {
-                let id = self.next_id(numbering(source.kind) as usize)?;
-                let version = v2::Version::from("");
-                Ok(v2::Object { id, version, slices: 0, vacant: 0, body: None })
-            }
+            None => self.stub(source),
         }
+    }
+
+    fn stub(&mut self, source: Source) -> Result<v2::Object, Error> {
+        let id = self.next_id(numbering(source.kind) as usize)?;
+        let version = v2::Version::from("");
+        Ok(v2::Object { id, version, slices: 0, vacant: 0, body: None })
     }
 
     fn put(&mut self, key: Key, version: ResourceVersion, object: Object) -> Result<(), Error> {
         let source = key.source;
         let bytes = key::object(source, &key.name);
-        let mut stored = self.object_or_stub(source, &bytes)?;
+        let found = self.object(&bytes)?;
+        let known_before = found.is_some();
+        let mut stored = match found {
+            Some(found) => found,
+            None => self.stub(source)?,
+        };
         self.mark(source, stored.id);
         let known = std::mem::replace(&mut stored.version, v2::Version::from(&*version.0));
         if stored.body.is_some() && stored.version == known && !version.0.is_empty() {
@@ -88,7 +95,13 @@ impl Work<'_> {
             Object::Workload(workload) => {
                 let before = workload_of(before);
                 stored.body = Some(self.put_workload(source, before.as_ref(), workload)?);
-                return self.workload_changed(&bytes, &stored, before.as_ref());
+                self.write_workload(&bytes, &stored)?;
+                // Nobody can have named what had no number.
+                return if known_before {
+                    self.standing_changed(&stored, before.as_ref())
+                } else {
+                    Ok(())
+                };
             }
             Object::Node { zone } => {
                 self.touched.insert(WakeKey::object(&bytes));
@@ -122,7 +135,8 @@ impl Work<'_> {
             }
             v2::Body::Workload(workload) => {
                 self.release_workload(source, &workload)?;
-                self.workload_changed(&bytes, &stored, Some(&workload))?;
+                self.write_workload(&bytes, &stored)?;
+                self.standing_changed(&stored, Some(&workload))?;
                 self.drop_unclaimed(&bytes, &stored)
             }
             v2::Body::Slice => {

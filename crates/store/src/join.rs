@@ -4,11 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use model::Source;
 use redb::ReadableTable;
 
+use crate::bulk::{self, Pending};
 use crate::key::{self, RowKey, ServiceId, SliceId, WorkloadId};
 use crate::record::{convert, v2};
 use crate::workload::ClaimKey;
@@ -40,6 +42,9 @@ struct Mark {
 /// Groups that wait to be rejoined; more are rejoined before the commit goes on. Rejoining is idempotent, so
 /// doing it early costs time at most.
 const DIRTY_GROUPS_MAX: usize = 32_768;
+
+/// Rows that wait to be written together.
+const ROWS_PENDING_MAX: usize = 8_192;
 
 impl Dirty {
     /// `template` is that of the group's workload now: whatever changes it marks its groups again.
@@ -107,26 +112,22 @@ pub(crate) type Rows = Vec<(RowKey, v2::Row)>;
 type Addresses = Vec<(IpAddr, v2::UndoneRows)>;
 
 /// How many targets more, or fewer, have a signature now.
-type Counts = BTreeMap<(ServiceId, Vec<u8>), i64>;
+type Counts = BTreeMap<(ServiceId, v2::Signature), i64>;
 
 /// What rejoining many groups comes to: written once for all of them.
 #[derive(Default)]
 struct Changes {
     signatures: Counts,
     services: BTreeSet<ServiceId>,
+    /// Rows that are not in the table yet.
+    rows: Pending,
 }
 
 impl Changes {
-    fn count(
-        &mut self,
-        service: ServiceId,
-        signature: &v2::Signature,
-        by: i64,
-    ) -> Result<(), Error> {
+    fn count(&mut self, service: ServiceId, signature: v2::Signature, by: i64) {
         if !signature.is_empty() {
-            *self.signatures.entry((service, record::encode(signature)?)).or_default() += by;
+            *self.signatures.entry((service, signature)).or_default() += by;
         }
-        Ok(())
     }
 }
 
@@ -157,6 +158,7 @@ impl Work<'_> {
                 self.tables.claims.remove(key::claim(claim).as_slice())?;
             }
         }
+        let mut claims = Pending::new();
         for (group, endpoint) in &new {
             if same_terms && old.get(group) == Some(endpoint) {
                 continue;
@@ -165,9 +167,10 @@ impl Work<'_> {
             let claim = self.claim_of(id, slice, endpoint)?;
             self.dirty.add(service, *group, claim.template, Some(row_key(id, endpoint)));
             if endpoint.workload != 0 {
-                self.tables.claims.insert(key::claim(claim).as_slice(), [].as_slice())?;
+                claims.insert(key::claim(claim), Vec::new());
             }
         }
+        bulk::insert(&mut self.tables.claims, claims)?;
         // Only now that all claims are written is it known which workloads have none.
         for (group, endpoint) in old.iter().filter(|(_, endpoint)| endpoint.workload != 0) {
             if !new.contains_key(group) {
@@ -238,16 +241,38 @@ impl Work<'_> {
             let parts = self.parts(service, (group, template), &mut keys)?;
             keys.sort_unstable();
             keys.dedup();
+            self.write_neighbours(service, &keys, &mut changes.rows)?;
             let (old, beside) = self.rows_of(service, &keys)?;
             let new = ranked(parts, matches!(group, Group::Workload(_)));
             if old != new {
                 self.replace_rows(service, &old, &new, beside, &mut changes)?;
             }
         }
+        bulk::insert(&mut self.tables.endpoints, changes.rows)?;
         self.count_signatures(changes.signatures)?;
         for service in changes.services {
             let key = self.service_key(service)?;
             self.touched.insert(WakeKey::object(&key));
+        }
+        Ok(())
+    }
+
+    /// Before rows are read, those that are pending on the same addresses are written.
+    fn write_neighbours(
+        &mut self,
+        service: ServiceId,
+        keys: &[RowKey],
+        pending: &mut Pending,
+    ) -> Result<(), Error> {
+        let waits = |key: &RowKey| {
+            let prefix = key::row_ip(service, key.ip);
+            let first = pending
+                .range::<[u8], _>((Bound::Included(prefix.as_slice()), Bound::Unbounded))
+                .next();
+            first.is_some_and(|(key, _)| key.starts_with(&prefix))
+        };
+        if pending.len() >= ROWS_PENDING_MAX || keys.iter().any(waits) {
+            bulk::insert(&mut self.tables.endpoints, std::mem::take(pending))?;
         }
         Ok(())
     }
@@ -360,7 +385,7 @@ impl Work<'_> {
             self.remove_row(service, *key, row)?;
         }
         for (key, row) in new.iter().filter(|row| !old.contains(row)) {
-            self.insert_row(service, *key, row)?;
+            self.insert_row(service, *key, row, &mut changes.rows)?;
         }
         for key in contested(old) {
             self.tables.contested.remove(key::contested(key).as_slice())?;
@@ -370,8 +395,8 @@ impl Work<'_> {
         }
         let (before, now) = (signature(old), signature(new));
         if before != now {
-            changes.count(service, &before, -1)?;
-            changes.count(service, &now, 1)?;
+            changes.count(service, before, -1);
+            changes.count(service, now, 1);
         }
         changes.services.insert(service);
         Ok(())
@@ -387,9 +412,14 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn insert_row(&mut self, service: ServiceId, key: RowKey, row: &v2::Row) -> Result<(), Error> {
-        let bytes = record::encode(row)?;
-        self.tables.endpoints.insert(key.write(service).as_slice(), bytes.as_slice())?;
+    fn insert_row(
+        &mut self,
+        service: ServiceId,
+        key: RowKey,
+        row: &v2::Row,
+        pending: &mut Pending,
+    ) -> Result<(), Error> {
+        pending.insert(key.write(service), record::encode(row)?);
         self.meta.endpoints += 1;
         if let Some(hostname) = &row.hostname {
             let index = key::hostname(service, hostname, key);
@@ -399,7 +429,8 @@ impl Work<'_> {
     }
 
     fn count_signatures(&mut self, by: Counts) -> Result<(), Error> {
-        for ((service, signature), by) in by {
+        for ((service, signature), by) in by.into_iter().filter(|(_, by)| *by != 0) {
+            let signature = record::encode(&signature)?;
             let key = key::context(service, &signature);
             let before = match self.tables.contexts.get(key.as_slice())? {
                 Some(count) => key::KeyReader(count.value()).u64().unwrap_or(0),

@@ -15,6 +15,7 @@ mod stats;
 mod wake;
 
 mod apply;
+mod bulk;
 mod intern;
 mod join;
 mod listing;

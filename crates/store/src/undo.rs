@@ -16,6 +16,9 @@ use crate::write::Work;
 /// touches more; then the table is asked.
 const UNDONE_KNOWN_MAX: usize = 65_536;
 
+/// Undo entries that wait to be written together.
+const UNDO_PENDING_MAX: usize = 8_192;
+
 impl Work<'_> {
     /// Writes down the rows on an address, before the first of them changes in this commit.
     pub(crate) fn undo_address(
@@ -29,10 +32,10 @@ impl Work<'_> {
             if !self.undone_addresses.insert((service, ip)) {
                 return Ok(());
             }
-        } else if self.tables.undo.get(undo.as_slice())?.is_some() {
+        } else if self.has_undo(&undo)? {
             return Ok(());
         }
-        self.write_undo(service, &undo, &record::encode(&rows)?)
+        self.write_undo(service, undo, record::encode(&rows)?)
     }
 
     /// Writes down the Service object as it was, before it changes.
@@ -42,10 +45,10 @@ impl Work<'_> {
         before: Option<&v2::Service>,
     ) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Object);
-        if self.tables.undo.get(undo.as_slice())?.is_some() {
+        if self.has_undo(&undo)? {
             return Ok(());
         }
-        self.write_undo(service, &undo, &record::encode(&before.cloned())?)
+        self.write_undo(service, undo, record::encode(&before.cloned())?)
     }
 
     /// Writes down how often a signature was there, before that changes.
@@ -56,17 +59,31 @@ impl Work<'_> {
         before: u64,
     ) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Signature(signature.to_vec()));
-        if self.tables.undo.get(undo.as_slice())?.is_some() {
+        if self.has_undo(&undo)? {
             return Ok(());
         }
-        self.write_undo(service, &undo, &before.to_be_bytes())
+        self.write_undo(service, undo, before.to_be_bytes().to_vec())
     }
 
-    fn write_undo(&mut self, service: ServiceId, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.tables.undo.insert(key, value)?;
+    fn has_undo(&self, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.undo.contains_key(key) || self.tables.undo.get(key)?.is_some())
+    }
+
+    fn write_undo(
+        &mut self,
+        service: ServiceId,
+        key: Vec<u8>,
+        value: Vec<u8>,
+    ) -> Result<(), Error> {
         self.undone_bytes += (key.len() + value.len()) as u64;
         *self.undone.entry(service).or_default() += 1;
-        Ok(())
+        self.undo.insert(key, value);
+        if self.undo.len() < UNDO_PENDING_MAX { Ok(()) } else { self.write_undone() }
+    }
+
+    /// Writes the undo entries that are pending. They are first read by the next transaction.
+    pub(crate) fn write_undone(&mut self) -> Result<(), Error> {
+        crate::bulk::insert(&mut self.tables.undo, std::mem::take(&mut self.undo))
     }
 
     /// At the end of a commit: which services it touched, so that it can be trimmed.

@@ -81,17 +81,19 @@ impl Work<'_> {
         self.release_template(source, workload.template)
     }
 
-    /// Writes a workload's record, and looks at its rows again if they depend on what is different now. What they
-    /// need of it is kept at hand, since its slices are often next.
-    pub(crate) fn workload_changed(
+    /// Writes a workload's record; what its rows need of it is kept at hand, since its slices are often next.
+    pub(crate) fn write_workload(&mut self, key: &[u8], object: &v2::Object) -> Result<(), Error> {
+        self.state.workloads.put(object.id, Standing::of(object));
+        self.write_object(key, object)
+    }
+
+    /// Looks at a workload's rows again, if they depend on what is different now.
+    pub(crate) fn standing_changed(
         &mut self,
-        key: &[u8],
         object: &v2::Object,
         before: Option<&v2::Workload>,
     ) -> Result<(), Error> {
         let (before, now) = (before.map(Standing::from), Standing::of(object));
-        self.state.workloads.put(object.id, now);
-        self.write_object(key, object)?;
         if before == now {
             return Ok(());
         }

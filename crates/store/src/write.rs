@@ -11,6 +11,7 @@ use model::limits::COMMIT_ENDPOINTS_MAX;
 use model::{Change, ClusterId, Revision, Source, Template, Time};
 use redb::{Database, Durability, ReadableTable};
 
+use crate::bulk::Pending;
 use crate::disk::META_KEY;
 use crate::join::Dirty;
 use crate::key::{ServiceId, SliceId, WorkloadId};
@@ -90,6 +91,8 @@ pub(crate) struct Work<'w> {
     pub(crate) undone: BTreeMap<ServiceId, u64>,
     /// Bytes of these entries.
     pub(crate) undone_bytes: u64,
+    /// Those of them that are not in the table yet.
+    pub(crate) undo: Pending,
     /// Addresses that have an undo entry of this revision already.
     pub(crate) undone_addresses: BTreeSet<(ServiceId, IpAddr)>,
     /// Interned entries whose counts have changed.
@@ -243,6 +246,7 @@ impl<'w> Work<'w> {
             config,
             undone: BTreeMap::new(),
             undone_bytes: 0,
+            undo: Pending::new(),
             undone_addresses: BTreeSet::new(),
             counted: BTreeMap::new(),
             dirty: Dirty::default(),
@@ -254,6 +258,7 @@ impl<'w> Work<'w> {
     fn finish(mut self) -> Result<(v2::Meta, Commit), Error> {
         self.rejoin()?;
         self.write_counted()?;
+        self.write_undone()?;
         if !self.undone.is_empty() {
             self.meta.revision = self.revision.0;
             self.write_revision()?;
