@@ -241,7 +241,7 @@ impl Work<'_> {
             v6: slice.family == model::Family::V6,
             meta,
             name_prefix: String::new(),
-            endpoints: crate::join::distinct(endpoints),
+            endpoints: crate::dirty::distinct(endpoints),
         };
         self.release_texts(texts.values().copied(), &now)?;
         let bytes = record::encode(&convert::packed(&now))?;

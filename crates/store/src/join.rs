@@ -2,133 +2,25 @@
 //! target itself, and of nothing that happened before. Whatever changes marks groups of claims as dirty; each
 //! dirty group is then computed anew and compared with its rows.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use model::Source;
 use redb::ReadableTable;
 
+use crate::Error;
 use crate::bulk::{self, Pending};
-use crate::key::{self, RowKey, ServiceId, SliceId, WorkloadId};
+use crate::dirty::{Group, Mark, by_group, endpoint_of, row_key};
+use crate::key::{self, RowKey, ServiceId, SliceId};
 use crate::record::{convert, v2};
+use crate::rows::{Changes, Rows};
 use crate::workload::ClaimKey;
 use crate::write::Work;
-use crate::{Error, WakeKey, record};
-
-/// Claims that compete with each other within a Service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Group {
-    /// Those of one pod or workload, on whatever address.
-    Workload(WorkloadId),
-    /// Bare ones on one address.
-    Bare(IpAddr),
-}
-
-/// Groups to be looked at again.
-#[derive(Default)]
-pub(crate) struct Dirty(BTreeMap<(ServiceId, Group), Mark>);
-
-/// What is known of a dirty group.
-#[derive(Default)]
-struct Mark {
-    /// The template of the workload, under which its claims are found.
-    template: u32,
-    /// Rows that it may have had besides those that it claims now.
-    rows: Vec<RowKey>,
-}
-
-/// Groups that wait to be rejoined; more are rejoined before the commit goes on. Rejoining is idempotent, so
-/// doing it early costs time at most.
-const DIRTY_GROUPS_MAX: usize = 32_768;
-
-/// Rows that wait to be written together.
-const ROWS_PENDING_MAX: usize = 8_192;
-
-impl Dirty {
-    /// `template` is that of the group's workload now: whatever changes it marks its groups again.
-    pub(crate) fn add(
-        &mut self,
-        service: ServiceId,
-        group: Group,
-        template: u32,
-        row: Option<RowKey>,
-    ) {
-        let mark = self.0.entry((service, group)).or_default();
-        mark.template = template;
-        mark.rows.extend(row);
-    }
-}
-
-/// At most one endpoint for each workload and one bare one for each address: a ready one, else the last.
-pub(crate) fn distinct(endpoints: Vec<v2::SliceEndpoint>) -> Vec<v2::SliceEndpoint> {
-    let mut distinct: BTreeMap<Group, v2::SliceEndpoint> = BTreeMap::new();
-    for endpoint in endpoints {
-        let group = group(&endpoint);
-        match distinct.get(&group) {
-            Some(known) if known.ready && !endpoint.ready => {}
-            _ => {
-                distinct.insert(group, endpoint);
-            }
-        }
-    }
-    distinct.into_values().collect()
-}
-
-pub(crate) fn group(endpoint: &v2::SliceEndpoint) -> Group {
-    match endpoint.workload {
-        0 => Group::Bare(endpoint.ip.into()),
-        workload => Group::Workload(workload),
-    }
-}
-
-/// The endpoints of a slice are in the order of their groups, each there once ([`distinct`]).
-fn endpoint_of(slice: &v2::Slice, group: Group) -> Option<&v2::SliceEndpoint> {
-    let at = slice.endpoints.binary_search_by_key(&group, self::group).ok()?;
-    Some(&slice.endpoints[at])
-}
-
-fn by_group(slice: Option<&v2::Slice>) -> BTreeMap<Group, &v2::SliceEndpoint> {
-    let endpoints = slice.map(|slice| slice.endpoints.as_slice()).unwrap_or_default();
-    endpoints.iter().map(|endpoint| (group(endpoint), endpoint)).collect()
-}
-
-pub(crate) fn row_key(slice: SliceId, endpoint: &v2::SliceEndpoint) -> RowKey {
-    RowKey { ip: endpoint.ip.into(), slice, workload: endpoint.workload }
-}
 
 /// A claim that a client may see, before it has a rank.
 pub(crate) struct Part {
     slice: Arc<v2::Slice>,
     key: RowKey,
     row: v2::Row,
-}
-
-/// The rows of a group, in the order of their keys. Nearly always one.
-pub(crate) type Rows = Vec<(RowKey, v2::Row)>;
-
-/// Addresses, with all rows on them.
-type Addresses = Vec<(IpAddr, v2::UndoneRows)>;
-
-/// How many targets more, or fewer, have a signature now.
-type Counts = BTreeMap<(ServiceId, v2::Signature), i64>;
-
-/// What rejoining many groups comes to: written once for all of them.
-#[derive(Default)]
-struct Changes {
-    signatures: Counts,
-    services: BTreeSet<ServiceId>,
-    /// Rows that are not in the table yet.
-    rows: Pending,
-}
-
-impl Changes {
-    fn count(&mut self, service: ServiceId, signature: v2::Signature, by: i64) {
-        if !signature.is_empty() {
-            *self.signatures.entry((service, signature)).or_default() += by;
-        }
-    }
 }
 
 impl Work<'_> {
@@ -229,15 +121,13 @@ impl Work<'_> {
     }
 
     pub(crate) fn rejoin_if_many(&mut self) -> Result<(), Error> {
-        if self.dirty.0.len() >= DIRTY_GROUPS_MAX { self.rejoin() } else { Ok(()) }
+        if self.dirty.many() { self.rejoin() } else { Ok(()) }
     }
 
     /// Computes all dirty groups anew.
     pub(crate) fn rejoin(&mut self) -> Result<(), Error> {
         let mut changes = Changes::default();
-        for ((service, group), Mark { template, rows: mut keys }) in
-            std::mem::take(&mut self.dirty.0)
-        {
+        for ((service, group), Mark { template, rows: mut keys }) in self.dirty.take() {
             let parts = self.parts(service, (group, template), &mut keys)?;
             keys.sort_unstable();
             keys.dedup();
@@ -248,50 +138,7 @@ impl Work<'_> {
                 self.replace_rows(service, &old, &new, beside, &mut changes)?;
             }
         }
-        bulk::insert(&mut self.tables.endpoints, changes.rows)?;
-        self.count_signatures(changes.signatures)?;
-        for service in changes.services {
-            let key = self.service_key(service)?;
-            self.touched.insert(WakeKey::object(&key));
-        }
-        Ok(())
-    }
-
-    /// Before rows are read, those that are pending on the same addresses are written.
-    fn write_neighbours(
-        &mut self,
-        service: ServiceId,
-        keys: &[RowKey],
-        pending: &mut Pending,
-    ) -> Result<(), Error> {
-        let waits = |key: &RowKey| {
-            let prefix = key::row_ip(service, key.ip);
-            let first = pending
-                .range::<[u8], _>((Bound::Included(prefix.as_slice()), Bound::Unbounded))
-                .next();
-            first.is_some_and(|(key, _)| key.starts_with(&prefix))
-        };
-        if pending.len() >= ROWS_PENDING_MAX || keys.iter().any(waits) {
-            bulk::insert(&mut self.tables.endpoints, std::mem::take(pending))?;
-        }
-        Ok(())
-    }
-
-    /// Which of these rows there are; and all rows on the addresses that they are on.
-    fn rows_of(&self, service: ServiceId, keys: &[RowKey]) -> Result<(Rows, Addresses), Error> {
-        let (mut rows, mut beside) = (Rows::new(), Addresses::new());
-        for same in keys.chunk_by(|a, b| a.ip == b.ip) {
-            let ip = same[0].ip;
-            let on_ip = crate::undo::rows_on(&self.tables.endpoints, service, ip)?;
-            for (slice, workload, row) in &on_ip {
-                let key = RowKey { ip, slice: *slice, workload: *workload };
-                if same.contains(&key) {
-                    rows.push((key, row.clone()));
-                }
-            }
-            beside.push((ip, on_ip));
-        }
-        Ok((rows, beside))
+        self.write_changes(changes)
     }
 
     /// The claims of a group that a client may see. `keys` gets every row that the group may have now.
@@ -366,97 +213,6 @@ impl Work<'_> {
         }
         Ok(Some(row))
     }
-
-    fn replace_rows(
-        &mut self,
-        service: ServiceId,
-        old: &Rows,
-        new: &Rows,
-        beside: Addresses,
-        changes: &mut Changes,
-    ) -> Result<(), Error> {
-        for (ip, rows) in beside {
-            let on_ip = |(key, _): &&(RowKey, v2::Row)| key.ip == ip;
-            if !old.iter().filter(on_ip).eq(new.iter().filter(on_ip)) {
-                self.undo_address(service, ip, rows)?;
-            }
-        }
-        for (key, row) in old.iter().filter(|row| !new.contains(row)) {
-            self.remove_row(service, *key, row)?;
-        }
-        for (key, row) in new.iter().filter(|row| !old.contains(row)) {
-            self.insert_row(service, *key, row, &mut changes.rows)?;
-        }
-        for key in contested(old) {
-            self.tables.contested.remove(key::contested(key).as_slice())?;
-        }
-        for key in contested(new) {
-            self.tables.contested.insert(key::contested(key).as_slice(), [].as_slice())?;
-        }
-        let (before, now) = (signature(old), signature(new));
-        if before != now {
-            changes.count(service, before, -1);
-            changes.count(service, now, 1);
-        }
-        changes.services.insert(service);
-        Ok(())
-    }
-
-    fn remove_row(&mut self, service: ServiceId, key: RowKey, row: &v2::Row) -> Result<(), Error> {
-        self.tables.endpoints.remove(key.write(service).as_slice())?;
-        self.meta.endpoints = self.meta.endpoints.saturating_sub(1);
-        if let Some(hostname) = &row.hostname {
-            let index = key::hostname(service, hostname, key);
-            self.tables.hostnames.remove(index.as_slice())?;
-        }
-        Ok(())
-    }
-
-    fn insert_row(
-        &mut self,
-        service: ServiceId,
-        key: RowKey,
-        row: &v2::Row,
-        pending: &mut Pending,
-    ) -> Result<(), Error> {
-        pending.insert(key.write(service), record::encode(row)?);
-        self.meta.endpoints += 1;
-        if let Some(hostname) = &row.hostname {
-            let index = key::hostname(service, hostname, key);
-            self.tables.hostnames.insert(index.as_slice(), [].as_slice())?;
-        }
-        Ok(())
-    }
-
-    fn count_signatures(&mut self, by: Counts) -> Result<(), Error> {
-        for ((service, signature), by) in by.into_iter().filter(|(_, by)| *by != 0) {
-            let signature = record::encode(&signature)?;
-            let key = key::context(service, &signature);
-            let before = match self.tables.contexts.get(key.as_slice())? {
-                Some(count) => key::KeyReader(count.value()).u64().unwrap_or(0),
-                None => 0,
-            };
-            let now = before.saturating_add_signed(by);
-            if now == before {
-                continue;
-            }
-            self.undo_signature(service, &signature, before)?;
-            if now == 0 {
-                self.tables.contexts.remove(key.as_slice())?;
-            } else {
-                self.tables.contexts.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The object key of a Service that slices name.
-    pub(crate) fn service_key(&self, service: ServiceId) -> Result<Vec<u8>, Error> {
-        let found = self.tables.service_keys.get(key::id(service).as_slice())?;
-        let missing =
-            || Error::Damaged { what: "service", reason: format!("{service} has no key") };
-        Ok(found.ok_or_else(missing)?.value().to_vec())
-    }
 }
 
 /// The rows of competing claims: higher version of the slice first, then lower name.
@@ -481,17 +237,4 @@ pub(crate) fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
     let mut rows: Rows = parts.into_iter().enumerate().map(row).collect();
     rows.sort_unstable_by_key(|(key, _)| *key);
     rows
-}
-
-/// The rows of a group that compete: their rank depends on the versions of their slices.
-pub(crate) fn contested(rows: &Rows) -> Vec<RowKey> {
-    let rivals = |class: u8| rows.iter().filter(|(_, row)| row.class == class).count() > 1;
-    rows.iter().filter(|(_, row)| rivals(row.class)).map(|(key, _)| *key).collect()
-}
-
-/// What a group's claims amount to, in order of rank.
-pub(crate) fn signature(rows: &Rows) -> v2::Signature {
-    let mut rows: Vec<_> = rows.iter().map(|(_, row)| row).collect();
-    rows.sort_by_key(|row| row.rank);
-    rows.into_iter().map(|row| (row.class, row.slice, row.hints.clone())).collect()
 }

@@ -16,9 +16,11 @@ mod wake;
 
 mod apply;
 mod bulk;
+mod dirty;
 mod intern;
 mod join;
 mod listing;
+mod rows;
 mod template;
 mod trim;
 mod undo;

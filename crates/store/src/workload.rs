@@ -4,7 +4,7 @@ use model::{Source, Workload};
 use redb::ReadableTable;
 
 use crate::Error;
-use crate::join::Group;
+use crate::dirty::Group;
 use crate::key::{self, KeyReader, SliceId, WorkloadId};
 use crate::record::{convert, v2};
 use crate::write::Work;

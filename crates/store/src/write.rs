@@ -12,8 +12,8 @@ use model::{Change, ClusterId, Revision, Source, Template, Time};
 use redb::{Database, Durability, ReadableTable};
 
 use crate::bulk::Pending;
+use crate::dirty::Dirty;
 use crate::disk::META_KEY;
-use crate::join::Dirty;
 use crate::key::{ServiceId, SliceId, WorkloadId};
 use crate::listing::Listing;
 use crate::read::Shared;

@@ -6,9 +6,11 @@ use redb::ReadableTable;
 
 use super::Faults;
 use crate::Error;
-use crate::join::{contested, group, ranked, row_key, signature};
+use crate::dirty::{group, row_key};
+use crate::join::ranked;
 use crate::key::{self, KeyReader, ServiceId, SliceId};
 use crate::record::{self, v2};
+use crate::rows::{contested, signature};
 use crate::workload::{ClaimKey, slice_source};
 use crate::write::Work;
 

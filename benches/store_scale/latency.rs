@@ -1,0 +1,197 @@
+//! One change, and one snapshot, of Services of 50 and of 50,000 endpoints: from the commit to the message that a
+//! stream would send.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use data::ingest::{config, ours};
+use data::{ms, say};
+use futures::StreamExt as _;
+use linkerd2_proxy_api::destination as pb;
+use linkerd2_proxy_api::destination::destination_server::Destination as _;
+use model::{Change, Key, Kind, Object, Time};
+use prost::Message as _;
+use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use serde_json::json;
+use serve::{Destination, Hub, Metrics};
+use store::{Reader, Writer};
+use tokio_util::sync::CancellationToken;
+
+/// Flips that are timed.
+const FLIPS: usize = 1_000;
+
+/// Times that the snapshot is taken.
+const SNAPSHOTS: usize = 9;
+
+const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows");
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let mut smallest: Option<f64> = None;
+    for endpoints in [50, 50_000] {
+        let mut store = Store::new(endpoints)?;
+        let flip = runtime.block_on(store.flips())?;
+        let first = *smallest.get_or_insert(flip);
+        say(&format!(
+            "a pod's readiness, Service of {endpoints}: {flip:.3} ms to the message, {:.2} of the smallest",
+            flip / first
+        ));
+        data::result(&json!({
+            "bench": "store_scale",
+            "part": "flip",
+            "service_endpoints": endpoints,
+            "median_ms": flip,
+            "vs_smallest": flip / first,
+        }));
+        let (ours, raw) = runtime.block_on(store.snapshots())?;
+        say(&format!(
+            "a snapshot of {endpoints}, encoded: {:.2} ms, {:.2} of reading and encoding it raw",
+            ms(ours),
+            ours.as_secs_f64() / raw.as_secs_f64()
+        ));
+        data::result(&json!({
+            "bench": "store_scale",
+            "part": "snapshot",
+            "service_endpoints": endpoints,
+            "median_ms": ms(ours),
+            "raw_ms": ms(raw),
+            "vs_raw_redb": ours.as_secs_f64() / raw.as_secs_f64(),
+        }));
+    }
+    Ok(())
+}
+
+/// A store with one Service, and the service that answers from it.
+struct Store {
+    folder: tempfile::TempDir,
+    writer: Writer,
+    reader: Reader,
+    hub: Arc<Hub>,
+    destination: Destination,
+    /// The changes of the listing that are slices.
+    slices: Vec<Change>,
+    endpoints: usize,
+}
+
+impl Store {
+    fn new(endpoints: usize) -> anyhow::Result<Store> {
+        let folder = data::folder()?;
+        let spec = format!("services=0,big=1x{endpoints},churn=0").parse()?;
+        let cluster = ::ingest::synthetic::Cluster::new(spec);
+        let (mut writer, reader, _) = store::open(folder.path(), config(2 << 20))?;
+        ours(&mut writer, cluster.listing())?;
+        let is_slice =
+            |change: &Change| matches!(change, Change::Put { object: Object::Slice(_), .. });
+        let slices = cluster.listing().flat_map(|it| it.changes).filter(is_slice).collect();
+        let hub = Arc::new(Hub::new());
+        let destination = Destination::new(
+            reader.clone(),
+            Arc::clone(&hub),
+            spillway::Options::new(folder.path().to_owned(), spillway::SourceOptions::Fed).settings,
+            None,
+            Arc::new(Metrics::new()),
+            CancellationToken::new(),
+        );
+        Ok(Store { folder, writer, reader, hub, destination, slices, endpoints })
+    }
+
+    async fn open(
+        &self,
+    ) -> anyhow::Result<<Destination as pb::destination_server::Destination>::GetStream> {
+        let path = data::authority(0);
+        let request = pb::GetDestination { path, ..pb::GetDestination::default() };
+        Ok(self.destination.get(tonic::Request::new(request)).await?.into_inner())
+    }
+
+    /// A slice in which one endpoint is ready, or not.
+    fn flip(&self, number: usize) -> anyhow::Result<Change> {
+        let place = number / 2 % self.slices.len();
+        let Change::Put { key, object: Object::Slice(slice), .. } = &self.slices[place] else {
+            anyhow::bail!("no slice")
+        };
+        let mut slice = slice.clone();
+        let endpoint = slice.endpoints.len() / 2;
+        slice.endpoints[endpoint].ready = number % 2 == 1;
+        let key: Key = key.clone();
+        anyhow::ensure!(key.source.kind == Kind::EndpointSlice, "{key:?}");
+        let version = model::ResourceVersion((1_000_000_000_000 + number).to_string());
+        Ok(Change::Put { key, version, object: Object::Slice(slice) })
+    }
+
+    /// The median time from a change to its message, in milliseconds, without fsync.
+    async fn flips(&mut self) -> anyhow::Result<f64> {
+        let mut stream = self.open().await?;
+        let mut told = 0;
+        while told < self.endpoints {
+            told += added(&stream.next().await.context("the stream ended")??);
+        }
+        let mut times = Vec::with_capacity(FLIPS);
+        for number in 0..FLIPS {
+            let change = self.flip(number)?;
+            let begun = data::now();
+            let commit = self.writer.commit(Time(0), vec![change])?;
+            self.hub.advance(&commit);
+            stream.next().await.context("the stream ended")??;
+            times.push(begun.elapsed());
+            if number % 200 == 0 {
+                self.writer.sync()?;
+            }
+        }
+        Ok(median(times).as_secs_f64() * 1_000.0)
+    }
+
+    /// The median times of a snapshot, encoded, and of reading as many bytes of rows and encoding the same messages.
+    async fn snapshots(&self) -> anyhow::Result<(Duration, Duration)> {
+        let (tables, ..) = data::ingest::tables(&self.reader)?;
+        let table = tables.iter().find(|table| table.name.starts_with("endpoints"));
+        let table = table.context("no endpoints")?;
+        let raw = redb::Database::create(self.folder.path().join("raw"))?;
+        let txn = raw.begin_write()?;
+        let mut rows = txn.open_table(TABLE)?;
+        for row in 0..table.rows {
+            let key = data::ingest::filled(row, table.key_bytes / table.rows);
+            let value = data::ingest::filled(row, table.value_bytes / table.rows);
+            rows.insert(key.as_slice(), value.as_slice())?;
+        }
+        drop(rows);
+        txn.commit()?;
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..SNAPSHOTS {
+            let begun = data::now();
+            let mut stream = self.open().await?;
+            let (mut told, mut updates, mut bytes) = (0, Vec::new(), 0);
+            while told + 1 < self.endpoints {
+                let update = stream.next().await.context("the stream ended")??;
+                told += added(&update);
+                bytes += update.encode_to_vec().len();
+                updates.push(update);
+            }
+            ours.push(begun.elapsed());
+            let begun = data::now();
+            let txn = raw.begin_read()?;
+            let mut read = 0;
+            for row in txn.open_table(TABLE)?.iter()? {
+                let (key, value) = row?;
+                read += key.value().len() + value.value().len();
+            }
+            let encoded: usize = updates.iter().map(|update| update.encode_to_vec().len()).sum();
+            theirs.push(begun.elapsed());
+            anyhow::ensure!(encoded == bytes && read > 0, "{encoded} of {bytes} bytes");
+        }
+        Ok((median(ours), median(theirs)))
+    }
+}
+
+fn added(update: &pb::Update) -> usize {
+    match &update.update {
+        Some(pb::update::Update::Add(set)) => set.addrs.len(),
+        _ => 0,
+    }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

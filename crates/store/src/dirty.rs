@@ -1,0 +1,94 @@
+//! Groups of claims that are to be joined anew, and how the endpoints of a slice fall into groups.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crate::key::{RowKey, ServiceId, SliceId, WorkloadId};
+use crate::record::v2;
+
+/// Claims that compete with each other within a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// Those of one pod or workload, on whatever address.
+    Workload(WorkloadId),
+    /// Bare ones on one address.
+    Bare(IpAddr),
+}
+
+/// Groups to be looked at again.
+#[derive(Default)]
+pub(crate) struct Dirty(BTreeMap<(ServiceId, Group), Mark>);
+
+/// What is known of a dirty group.
+#[derive(Default)]
+pub(crate) struct Mark {
+    /// The template of the workload, under which its claims are found.
+    pub(crate) template: u32,
+    /// Rows that it may have had besides those that it claims now.
+    pub(crate) rows: Vec<RowKey>,
+}
+
+/// Groups that wait to be rejoined; more are rejoined before the commit goes on. Rejoining is idempotent, so
+/// doing it early costs time at most.
+const DIRTY_GROUPS_MAX: usize = 32_768;
+
+impl Dirty {
+    pub(crate) fn many(&self) -> bool {
+        self.0.len() >= DIRTY_GROUPS_MAX
+    }
+
+    /// All groups, which are clean from now on.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = ((ServiceId, Group), Mark)> + use<> {
+        std::mem::take(&mut self.0).into_iter()
+    }
+
+    /// `template` is that of the group's workload now: whatever changes it marks its groups again.
+    pub(crate) fn add(
+        &mut self,
+        service: ServiceId,
+        group: Group,
+        template: u32,
+        row: Option<RowKey>,
+    ) {
+        let mark = self.0.entry((service, group)).or_default();
+        mark.template = template;
+        mark.rows.extend(row);
+    }
+}
+
+/// At most one endpoint for each workload and one bare one for each address: a ready one, else the last.
+pub(crate) fn distinct(endpoints: Vec<v2::SliceEndpoint>) -> Vec<v2::SliceEndpoint> {
+    let mut distinct: BTreeMap<Group, v2::SliceEndpoint> = BTreeMap::new();
+    for endpoint in endpoints {
+        let group = group(&endpoint);
+        match distinct.get(&group) {
+            Some(known) if known.ready && !endpoint.ready => {}
+            _ => {
+                distinct.insert(group, endpoint);
+            }
+        }
+    }
+    distinct.into_values().collect()
+}
+
+pub(crate) fn group(endpoint: &v2::SliceEndpoint) -> Group {
+    match endpoint.workload {
+        0 => Group::Bare(endpoint.ip.into()),
+        workload => Group::Workload(workload),
+    }
+}
+
+/// The endpoints of a slice are in the order of their groups, each there once ([`distinct`]).
+pub(crate) fn endpoint_of(slice: &v2::Slice, group: Group) -> Option<&v2::SliceEndpoint> {
+    let at = slice.endpoints.binary_search_by_key(&group, self::group).ok()?;
+    Some(&slice.endpoints[at])
+}
+
+pub(crate) fn by_group(slice: Option<&v2::Slice>) -> BTreeMap<Group, &v2::SliceEndpoint> {
+    let endpoints = slice.map(|slice| slice.endpoints.as_slice()).unwrap_or_default();
+    endpoints.iter().map(|endpoint| (group(endpoint), endpoint)).collect()
+}
+
+pub(crate) fn row_key(slice: SliceId, endpoint: &v2::SliceEndpoint) -> RowKey {
+    RowKey { ip: endpoint.ip.into(), slice, workload: endpoint.workload }
+}
