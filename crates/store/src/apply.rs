@@ -1,19 +1,15 @@
 //! One change, applied to the records. What depends on them is rejoined at the end of the commit.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use model::{Change, Key, Kind, Object, ObjectName, ResourceVersion, Slice, Source};
+use model::{Change, Key, Kind, Object, ObjectName, ResourceVersion, Source};
 use redb::ReadableTable;
 
-use crate::key::{self, ServiceId, SliceId, WorkloadId};
+use crate::key::{self, ServiceId};
 use crate::record::{convert, v2};
-use crate::workload::Standing;
 use crate::write::Work;
 use crate::{Error, WakeKey, record};
 
 /// The kinds that become workloads.
-const WORKLOADS: [Kind; 2] = [Kind::Pod, Kind::ExternalWorkload];
+pub(crate) const WORKLOADS: [Kind; 2] = [Kind::Pod, Kind::ExternalWorkload];
 
 /// Whose numbers a kind's objects have: those of all workloads are one sequence, since their claims are told
 /// apart by them alone.
@@ -49,7 +45,11 @@ impl Work<'_> {
     }
 
     /// The record of an object, or a new stub of it. A new stub isn't written.
-    fn object_or_stub(&mut self, source: Source, key: &[u8]) -> Result<v2::Object, Error> {
+    pub(crate) fn object_or_stub(
+        &mut self,
+        source: Source,
+        key: &[u8],
+    ) -> Result<v2::Object, Error> {
         match self.object(key)? {
             Some(object) => Ok(object),
             None => self.stub(source),
@@ -90,7 +90,8 @@ impl Work<'_> {
             }
             Object::Slice(slice) => {
                 stored.body = Some(v2::Body::Slice);
-                self.put_slice(&bytes, stored.id, source, &version, slice)?;
+                let source = (source, key.name.namespace());
+                self.put_slice((&bytes, stored.id), source, &version, slice)?;
             }
             Object::Workload(workload) => {
                 let before = workload_of(before);
@@ -141,7 +142,7 @@ impl Work<'_> {
             }
             v2::Body::Slice => {
                 self.tables.objects.remove(bytes.as_slice())?;
-                self.delete_slice(stored.id, source)
+                self.delete_slice(stored.id)
             }
             v2::Body::Node { .. } => {
                 self.touched.insert(WakeKey::object(&bytes));
@@ -161,7 +162,11 @@ impl Work<'_> {
 
     /// Writes a Service back. One that neither exists nor is named by a slice is remembered for as long as the
     /// undo log reaches back to when it was.
-    fn write_or_vacate(&mut self, key: &[u8], mut service: v2::Object) -> Result<(), Error> {
+    pub(crate) fn write_or_vacate(
+        &mut self,
+        key: &[u8],
+        mut service: v2::Object,
+    ) -> Result<(), Error> {
         if service.body.is_none() && service.slices == 0 {
             service.vacant = self.revision.0;
             self.tables.vacant.insert(key::vacant(self.revision, key).as_slice(), [].as_slice())?;
@@ -195,189 +200,7 @@ impl Work<'_> {
         }
         Ok(())
     }
-
-    // === slices ===
-
-    /// An EndpointSlice as the newest transaction has it.
-    pub(crate) fn slice(&mut self, id: SliceId) -> Result<Option<Arc<v2::Slice>>, Error> {
-        if let Some(slice) = self.state.slices.get(&id) {
-            return Ok(Some(slice.clone()));
-        }
-        let Some(bytes) = self.tables.slices.get(key::id(id).as_slice())? else { return Ok(None) };
-        let slice = Arc::new(convert::unpacked(record::decode(bytes.value())?));
-        self.state.slices.put(id, slice.clone());
-        Ok(Some(slice))
-    }
-
-    fn put_slice(
-        &mut self,
-        object: &[u8],
-        id: SliceId,
-        source: Source,
-        version: &ResourceVersion,
-        slice: Slice,
-    ) -> Result<(), Error> {
-        let before = self.slice(id)?;
-        let meta = self.intern(&v2::SliceMeta::from(&slice.meta))?;
-        let mut texts = Texts::new();
-        let service = match &slice.service {
-            Some(name) => Some(self.refer_to_service(source, name)?),
-            None => None,
-        };
-        // Without a Service a slice makes no claims, and then numbers may be given up behind its back.
-        let known = before.as_ref().filter(|before| before.service.is_some());
-        let known = known.map(|before| before.endpoints.as_slice()).unwrap_or_default();
-        let known =
-            known.iter().map(|e| ((e.target, e.namespace.as_str(), e.name.as_str()), e.workload));
-        let known: BTreeMap<_, _> = known.collect();
-        let mut endpoints = Vec::with_capacity(slice.endpoints.len());
-        for endpoint in slice.endpoints {
-            endpoints.push(self.endpoint_record(source, endpoint, &known, &mut texts)?);
-        }
-        let now = v2::Slice {
-            object: object.to_vec(),
-            order: version.order(),
-            service,
-            v6: slice.family == model::Family::V6,
-            meta,
-            name_prefix: String::new(),
-            endpoints: crate::dirty::distinct(endpoints),
-        };
-        self.release_texts(texts.values().copied(), &now)?;
-        let bytes = record::encode(&convert::packed(&now))?;
-        self.tables.slices.insert(key::id(id).as_slice(), bytes.as_slice())?;
-        let now = Arc::new(now);
-        self.state.slices.put(id, now.clone());
-        self.slice_changed(id, source, before.as_deref(), Some(&now))?;
-        match before {
-            Some(before) => self.drop_slice_references(&before),
-            None => Ok(()),
-        }
-    }
-
-    fn delete_slice(&mut self, id: SliceId, source: Source) -> Result<(), Error> {
-        let Some(before) = self.slice(id)? else { return Ok(()) };
-        self.tables.slices.remove(key::id(id).as_slice())?;
-        self.state.slices.pop(&id);
-        self.slice_changed(id, source, Some(&before), None)?;
-        self.drop_slice_references(&before)
-    }
-
-    /// One slice more that names the Service.
-    fn refer_to_service(&mut self, source: Source, name: &ObjectName) -> Result<u32, Error> {
-        let source = Source { kind: Kind::Service, ..source };
-        let key = key::object(source, name);
-        let mut service = self.object_or_stub(source, &key)?;
-        service.slices += 1;
-        self.write_object(&key, &service)?;
-        if service.slices == 1 {
-            self.tables.service_keys.insert(key::id(service.id).as_slice(), key.as_slice())?;
-        }
-        Ok(service.id)
-    }
-
-    /// What an old version of a slice held on to.
-    fn drop_slice_references(&mut self, before: &v2::Slice) -> Result<(), Error> {
-        self.release(before.meta)?;
-        for text in convert::texts(before) {
-            self.release(text)?;
-        }
-        if let Some(id) = before.service {
-            let key = self.service_key(id)?;
-            if let Some(mut service) = self.object(&key)? {
-                service.slices = service.slices.saturating_sub(1);
-                self.write_or_vacate(&key, service)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn endpoint_record(
-        &mut self,
-        source: Source,
-        endpoint: model::SliceEndpoint,
-        known: &BTreeMap<(u8, &str, &str), WorkloadId>,
-        texts: &mut Texts,
-    ) -> Result<v2::SliceEndpoint, Error> {
-        let mut text = |text: String| match texts.get(&text) {
-            Some(id) => Ok(*id),
-            None => {
-                let id = self.intern(&text)?;
-                texts.insert(text, id);
-                Ok::<u32, Error>(id)
-            }
-        };
-        let zone = endpoint.zone.map(&mut text).transpose()?.unwrap_or(0);
-        let hints = endpoint.hints.into_iter().map(text).collect::<Result<_, _>>()?;
-        let (target, name) = match endpoint.target {
-            model::Target::Bare => (0, None),
-            model::Target::Pod(name) => (1, Some(name)),
-            model::Target::ExternalWorkload(name) => (2, Some(name)),
-        };
-        let mut record = v2::SliceEndpoint {
-            ip: endpoint.ip.into(),
-            ready: endpoint.ready,
-            workload: 0,
-            target,
-            namespace: String::new(),
-            name: String::new(),
-            hostname: endpoint.hostname,
-            zone,
-            hints,
-        };
-        if let Some(name) = name {
-            let source = Source { kind: WORKLOADS[usize::from(target) - 1], ..source };
-            let key = key::object(source, &name);
-            record.workload = match known.get(&(target, name.namespace(), name.name())) {
-                Some(id) => *id,
-                None => self.claimed_workload(source, &key)?,
-            };
-            record.namespace = name.namespace().to_owned();
-            record.name = name.name().to_owned();
-        }
-        Ok(record)
-    }
-
-    /// The number of a workload that a slice names; if it isn't known, a stub keeps the number for it.
-    fn claimed_workload(&mut self, source: Source, key: &[u8]) -> Result<WorkloadId, Error> {
-        if let Some(stored) = self.object(key)? {
-            self.state.workloads.put(stored.id, Standing::of(&stored));
-            return Ok(stored.id);
-        }
-        let stub = self.object_or_stub(source, key)?;
-        self.write_object(key, &stub)?;
-        Ok(stub.id)
-    }
-
-    /// The object key of the workload behind an endpoint.
-    pub(crate) fn endpoint_key(
-        &self,
-        source: Source,
-        endpoint: &v2::SliceEndpoint,
-    ) -> Result<Vec<u8>, Error> {
-        let kind = WORKLOADS[usize::from(endpoint.target.clamp(1, 2)) - 1];
-        let name = ObjectName::new(endpoint.namespace.as_str(), endpoint.name.as_str());
-        let name =
-            name.map_err(|error| Error::Damaged { what: "endpoint", reason: error.to_string() })?;
-        Ok(key::object(Source { kind, ..source }, &name))
-    }
-
-    /// Gives up the references that a slice turned out not to need: those of endpoints that were said twice.
-    fn release_texts(
-        &mut self,
-        taken: impl Iterator<Item = u32>,
-        slice: &v2::Slice,
-    ) -> Result<(), Error> {
-        let needed = convert::texts(slice);
-        for text in taken.filter(|text| !needed.contains(text)) {
-            self.release(text)?;
-        }
-        Ok(())
-    }
 }
-
-/// The texts of a slice's endpoints, each interned once for all of them.
-type Texts = BTreeMap<String, u32>;
 
 fn workload_of(body: Option<v2::Body>) -> Option<v2::Workload> {
     match body {

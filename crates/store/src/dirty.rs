@@ -56,19 +56,18 @@ impl Dirty {
     }
 }
 
-/// At most one endpoint for each workload and one bare one for each address: a ready one, else the last.
-pub(crate) fn distinct(endpoints: Vec<v2::SliceEndpoint>) -> Vec<v2::SliceEndpoint> {
-    let mut distinct: BTreeMap<Group, v2::SliceEndpoint> = BTreeMap::new();
-    for endpoint in endpoints {
-        let group = group(&endpoint);
-        match distinct.get(&group) {
-            Some(known) if known.ready && !endpoint.ready => {}
-            _ => {
-                distinct.insert(group, endpoint);
-            }
+/// At most one endpoint for each workload and one bare one for each address, in the order of their groups: a ready
+/// one, else the last.
+pub(crate) fn distinct(mut endpoints: Vec<v2::SliceEndpoint>) -> Vec<v2::SliceEndpoint> {
+    endpoints.sort_by_key(group);
+    endpoints.dedup_by(|later, kept| {
+        let same = group(later) == group(kept);
+        if same && (later.ready || !kept.ready) {
+            std::mem::swap(later, kept);
         }
-    }
-    distinct.into_values().collect()
+        same
+    });
+    endpoints
 }
 
 pub(crate) fn group(endpoint: &v2::SliceEndpoint) -> Group {
@@ -84,9 +83,26 @@ pub(crate) fn endpoint_of(slice: &v2::Slice, group: Group) -> Option<&v2::SliceE
     Some(&slice.endpoints[at])
 }
 
-pub(crate) fn by_group(slice: Option<&v2::Slice>) -> BTreeMap<Group, &v2::SliceEndpoint> {
-    let endpoints = slice.map(|slice| slice.endpoints.as_slice()).unwrap_or_default();
-    endpoints.iter().map(|endpoint| (group(endpoint), endpoint)).collect()
+/// The groups of two versions of a slice, each with its endpoint in the one and in the other.
+pub(crate) fn by_group<'s>(
+    before: Option<&'s v2::Slice>,
+    now: Option<&'s v2::Slice>,
+) -> impl Iterator<Item = (Group, Option<&'s v2::SliceEndpoint>, Option<&'s v2::SliceEndpoint>)> {
+    let endpoints = |slice: Option<&'s v2::Slice>| {
+        slice.map(|slice| slice.endpoints.as_slice()).unwrap_or_default().iter().peekable()
+    };
+    let (mut old, mut new) = (endpoints(before), endpoints(now));
+    std::iter::from_fn(move || {
+        let next = [old.peek(), new.peek()].into_iter().flatten().map(|it| group(it)).min()?;
+        let of_next = |it: &&v2::SliceEndpoint| group(it) == next;
+        Some((next, old.next_if(of_next), new.next_if(of_next)))
+    })
+}
+
+/// Do two endpoints of one group say the same? Its workload has one name for ever.
+pub(crate) fn alike(a: &v2::SliceEndpoint, b: &v2::SliceEndpoint) -> bool {
+    let said = |it: &v2::SliceEndpoint| (it.ip, it.ready, it.zone);
+    said(a) == said(b) && a.hostname == b.hostname && a.hints == b.hints
 }
 
 pub(crate) fn row_key(slice: SliceId, endpoint: &v2::SliceEndpoint) -> RowKey {

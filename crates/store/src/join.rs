@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
-use model::Source;
 use redb::ReadableTable;
 
 use crate::Error;
 use crate::bulk::{self, Pending};
-use crate::dirty::{Group, Mark, by_group, endpoint_of, row_key};
+use crate::dirty::{Group, Mark, alike, by_group, endpoint_of, row_key};
 use crate::key::{self, RowKey, ServiceId, SliceId};
 use crate::record::{convert, v2};
 use crate::rows::{Changes, Rows};
+use crate::slices::{name_of, workload_key};
 use crate::workload::ClaimKey;
 use crate::write::Work;
 
@@ -28,48 +28,41 @@ impl Work<'_> {
     pub(crate) fn slice_changed(
         &mut self,
         id: SliceId,
-        source: Source,
         before: Option<&v2::Slice>,
         now: Option<&v2::Slice>,
     ) -> Result<(), Error> {
-        let same_terms = match (before, now) {
-            (Some(b), Some(n)) => (b.service, b.meta, b.v6) == (n.service, n.meta, n.v6),
-            _ => false,
-        };
-        let (old, new) = (by_group(before), by_group(now));
-        let old_service = before.and_then(|slice| slice.service);
-        let new_service = now.and_then(|slice| slice.service);
-        for (group, endpoint) in &old {
-            if same_terms && new.get(group) == Some(endpoint) {
-                continue;
-            }
-            let (Some(service), Some(slice)) = (old_service, before) else { continue };
-            let claim = self.claim_of(id, slice, endpoint)?;
-            self.dirty.add(service, *group, claim.template, Some(row_key(id, endpoint)));
-            if endpoint.workload != 0 && !(new_service.is_some() && new.contains_key(group)) {
-                self.tables.claims.remove(key::claim(claim).as_slice())?;
-            }
-        }
+        let terms = |slice: &v2::Slice| (slice.service, slice.meta, slice.v6);
+        let same_terms = before.map(terms) == now.map(terms);
         let mut claims = Pending::new();
-        for (group, endpoint) in &new {
-            if same_terms && old.get(group) == Some(endpoint) {
+        let mut left = Vec::new();
+        for (group, old, new) in by_group(before, now) {
+            if same_terms && old.zip(new).is_some_and(|(old, new)| alike(old, new)) {
                 continue;
             }
-            let (Some(service), Some(slice)) = (new_service, now) else { continue };
-            let claim = self.claim_of(id, slice, endpoint)?;
-            self.dirty.add(service, *group, claim.template, Some(row_key(id, endpoint)));
-            if endpoint.workload != 0 {
+            let mut claimed = None;
+            for (slice, endpoint) in [before.zip(old), now.zip(new)].into_iter().flatten() {
+                let Some(service) = slice.service else { continue };
+                let claim = self.claim_of(id, slice, endpoint)?;
+                self.dirty.add(service, group, claim.template, Some(row_key(id, endpoint)));
+                claimed = Some(claim).filter(|claim| claim.workload != 0);
+            }
+            if let (Some(slice), Some(endpoint), None) = (before, old, new)
+                && endpoint.workload != 0
+            {
+                left.push(workload_key(slice, endpoint)?);
+            }
+            let Some(claim) = claimed else { continue };
+            if new.is_some() && now.is_some_and(|now| now.service.is_some()) {
                 claims.insert(key::claim(claim), Vec::new());
+            } else {
+                self.tables.claims.remove(key::claim(claim).as_slice())?;
             }
         }
         bulk::insert(&mut self.tables.claims, claims)?;
         // Only now that all claims are written is it known which workloads have none.
-        for (group, endpoint) in old.iter().filter(|(_, endpoint)| endpoint.workload != 0) {
-            if !new.contains_key(group) {
-                let key = self.endpoint_key(source, endpoint)?;
-                if let Some(stored) = self.object(&key)? {
-                    self.drop_unclaimed(&key, &stored)?;
-                }
+        for key in left {
+            if let Some(stored) = self.object(&key)? {
+                self.drop_unclaimed(&key, &stored)?;
             }
         }
         if let (Some(b), Some(n)) = (before, now)
@@ -207,7 +200,7 @@ impl Work<'_> {
         if endpoint.workload != 0 {
             let Some(standing) = self.standing(slice, endpoint)? else { return Ok(None) };
             let joined = self.joined(standing.template)?;
-            row.name = convert::name(&endpoint.name, &joined.name_prefix);
+            row.name = convert::name(&name_of(slice, endpoint), &joined.name_prefix);
             row.metadata = joined.metadata;
             row.node = standing.node;
         }

@@ -21,6 +21,7 @@ mod intern;
 mod join;
 mod listing;
 mod rows;
+mod slices;
 mod template;
 mod trim;
 mod undo;

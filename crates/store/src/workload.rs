@@ -7,6 +7,7 @@ use crate::Error;
 use crate::dirty::Group;
 use crate::key::{self, KeyReader, SliceId, WorkloadId};
 use crate::record::{convert, v2};
+use crate::slices::workload_key;
 use crate::write::Work;
 
 /// What the rows of a workload need of it.
@@ -167,8 +168,7 @@ impl Work<'_> {
         if let Some(known) = self.state.workloads.get(&endpoint.workload) {
             return Ok(*known);
         }
-        let key = self.endpoint_key(slice_source(slice)?, endpoint)?;
-        let object = self.object(&key)?;
+        let object = self.object(&workload_key(slice, endpoint)?)?;
         let standing = object.and_then(|object| Standing::of(&object));
         self.state.workloads.put(endpoint.workload, standing);
         Ok(standing)

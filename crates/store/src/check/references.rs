@@ -4,7 +4,8 @@ use redb::ReadableTable;
 
 use super::Faults;
 use crate::key::{self, KeyReader};
-use crate::record::{self, convert, v2};
+use crate::record::{self, v2};
+use crate::slices::texts;
 use crate::write::Work;
 use crate::{Error, wake};
 
@@ -92,7 +93,7 @@ impl Work<'_> {
         for entry in self.tables.slices.iter()? {
             let slice: v2::Slice = record::decode(entry?.1.value())?;
             counts.add(slice.meta);
-            convert::texts(&slice).into_iter().for_each(|text| counts.add(text));
+            texts(&slice).into_iter().for_each(|text| counts.add(text));
         }
         for entry in self.tables.templates.iter()? {
             counts.add(KeyReader(entry?.1.value()).u32().unwrap_or(0));

@@ -11,7 +11,8 @@ use crate::join::ranked;
 use crate::key::{self, KeyReader, ServiceId, SliceId};
 use crate::record::{self, v2};
 use crate::rows::{contested, signature};
-use crate::workload::{ClaimKey, slice_source};
+use crate::slices::{name_of, workload_key};
+use crate::workload::ClaimKey;
 use crate::write::Work;
 
 /// How many rows there should be of each table.
@@ -119,9 +120,9 @@ impl Work<'_> {
         let claim = self.claim_of(id, slice, endpoint)?;
         if endpoint.workload != 0 {
             expected.claims += 1;
-            let object = self.object(&self.endpoint_key(slice_source(slice)?, endpoint)?)?;
+            let object = self.object(&workload_key(slice, endpoint)?)?;
             if object.is_none_or(|object| object.id != endpoint.workload) {
-                let name = &endpoint.name;
+                let name = name_of(slice, endpoint);
                 faults.add(
                     "objects",
                     format_args!("{name}, which slice {id} names, has another number"),

@@ -1,6 +1,5 @@
 //! Between records and the model. The model may change its shape; records may not.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use model::{
@@ -292,39 +291,6 @@ pub(crate) fn unname(name: v2::Name, prefix: &str) -> String {
         v2::Name::Whole(name) => name,
         v2::Name::Suffix(suffix) => [prefix, &suffix].concat(),
     }
-}
-
-/// A slice as it is on disk: what the names of its endpoints have in common is written once.
-pub(crate) fn packed(slice: &v2::Slice) -> v2::Slice {
-    let mut packed = slice.clone();
-    let mut names = slice.endpoints.iter().filter(|it| it.target != 0).map(|it| it.name.as_str());
-    let mut prefix = names.next().unwrap_or_default();
-    for name in names {
-        let same = prefix.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
-        // Names are ASCII; should one not be, it is cut before the character that differs.
-        prefix = &prefix[..(0..=same).rfind(|end| prefix.is_char_boundary(*end)).unwrap_or(0)];
-    }
-    for endpoint in packed.endpoints.iter_mut().filter(|endpoint| endpoint.target != 0) {
-        endpoint.name.drain(..prefix.len());
-    }
-    packed.name_prefix = prefix.to_owned();
-    packed
-}
-
-/// A slice as it is worked with: names are whole.
-pub(crate) fn unpacked(mut slice: v2::Slice) -> v2::Slice {
-    let prefix = std::mem::take(&mut slice.name_prefix);
-    for endpoint in slice.endpoints.iter_mut().filter(|endpoint| endpoint.target != 0) {
-        endpoint.name.insert_str(0, &prefix);
-    }
-    slice
-}
-
-/// The interned texts that a slice refers to, each once.
-pub(crate) fn texts(slice: &v2::Slice) -> BTreeSet<u32> {
-    let of_endpoint =
-        |it: &v2::SliceEndpoint| it.hints.iter().copied().chain([it.zone]).collect::<Vec<_>>();
-    slice.endpoints.iter().flat_map(of_endpoint).filter(|text| *text != 0).collect()
 }
 
 const CLASSES: [Class; 5] =

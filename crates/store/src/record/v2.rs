@@ -151,7 +151,7 @@ pub(crate) struct Slice {
     pub(crate) v6: bool,
     /// An interned [`SliceMeta`].
     pub(crate) meta: u32,
-    /// What the names of all its endpoints begin with. In memory it is empty, and names are whole.
+    /// What the names of all its workloads begin with.
     pub(crate) name_prefix: String,
     pub(crate) endpoints: Vec<SliceEndpoint>,
 }
@@ -165,8 +165,9 @@ pub(crate) struct SliceEndpoint {
     pub(crate) workload: u32,
     /// 0 bare, 1 pod, 2 external workload.
     pub(crate) target: u8,
-    /// The workload's namespace and name; empty for a bare one. An empty namespace is the slice's.
+    /// The workload's namespace, empty if it is the slice's.
     pub(crate) namespace: String,
+    /// What comes after `name_prefix` in the workload's name; empty for a bare one.
     pub(crate) name: String,
     pub(crate) hostname: Option<String>,
     /// An interned text; 0: none.
