@@ -80,7 +80,7 @@ impl Store {
         let folder = data::folder()?;
         let spec = format!("services=0,big=1x{endpoints},churn=0").parse()?;
         let cluster = ::ingest::synthetic::Cluster::new(spec);
-        let (mut writer, reader, _) = store::open(folder.path(), config(2 << 20))?;
+        let (mut writer, reader, _) = store::open(folder.path(), config(16 << 20))?;
         ours(&mut writer, cluster.listing())?;
         let is_slice =
             |change: &Change| matches!(change, Change::Put { object: Object::Slice(_), .. });

@@ -1,13 +1,11 @@
 //! What a stream sees through: a client's view at one revision, reduced to what decides how claims project.
 
-use std::collections::BTreeMap;
-
 use model::{PortKey, Service, ServiceName, Signature};
 
-use crate::Settings;
 use crate::hints::zone_filter;
 use crate::mirror::{MirrorLabels, mirrors};
 use crate::port::port_key;
+use crate::{Labels, Settings};
 
 /// What a Get asks for, and of its caller what the answer may depend on. Streams with equal views get equal
 /// answers.
@@ -38,7 +36,7 @@ pub struct Lens {
     pub(crate) zone: Option<String>,
     pub(crate) filter: Filter,
     pub(crate) mirror_labels: MirrorLabels,
-    set_labels: BTreeMap<String, String>,
+    set_labels: Labels,
 }
 
 /// Which claims a client may use (spec §2.5), before one family of each target is picked.
@@ -69,9 +67,9 @@ impl Lens {
             (Some(key), _) => zone_filter(settings, key, zone.as_deref(), present()),
             (None, _) => Filter::All,
         };
-        let mut set_labels = BTreeMap::from([
-            ("service".to_owned(), view.service.object.name().to_owned()),
-            ("namespace".to_owned(), view.service.object.namespace().to_owned()),
+        let mut set_labels = Labels::from([
+            ("service".into(), view.service.object.name().to_owned()),
+            ("namespace".into(), view.service.object.namespace().to_owned()),
         ]);
         let mut mirrors = key.as_ref().map(|key| mirrors(key, present())).unwrap_or_default();
         let mirror_labels = match mirrors.len() {
@@ -94,7 +92,7 @@ impl Lens {
     }
 
     /// The labels that all addresses share (spec §2.9.1).
-    pub fn set_labels(&self) -> &BTreeMap<String, String> {
+    pub fn set_labels(&self) -> &Labels {
         &self.set_labels
     }
 }

@@ -28,7 +28,7 @@ pub use join::{JOIN_VERSION, join};
 pub use lens::{Lens, View};
 pub use port::port_key;
 pub use protocol::{Hint, Protocol};
-pub use render::Address;
+pub use render::{Address, Labels};
 pub use settings::Settings;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One address as a client gets it (spec §2.9).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -13,6 +14,9 @@ const WEIGHT: u32 = 10_000;
 /// With zone weights on, what an endpoint in the client's zone weighs.
 const WEIGHT_LOCAL: u32 = 100_000;
 
+/// Labels for a client's metrics. Nearly all keys are constants, and there are many addresses.
+pub type Labels = BTreeMap<Cow<'static, str>, String>;
+
 /// An endpoint, and what a client should know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -23,7 +27,7 @@ pub struct Address {
     /// Its weight among the others.
     pub weight: u32,
     /// Labels for the client's metrics, besides those of the set.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
     /// Whom its proxy proves to be.
     pub identity: Option<Identity>,
     /// How to speak to it; `None` if it has no proxy to speak to.
@@ -78,7 +82,7 @@ impl Lens {
     fn render_external(&self, claim: &Claim, workload: &Metadata, port: u16) -> Address {
         let mut address = self.render_target(claim, port);
         if let Some(owner) = &workload.owner {
-            address.labels.insert(owner.kind.to_lowercase(), owner.name.clone());
+            address.labels.insert(lower_case(&owner.kind), owner.name.clone());
         }
         label(&mut address, "external_workload", &claim.name);
         self.label_zone(&mut address, claim);
@@ -115,7 +119,7 @@ impl Lens {
             ip: claim.ip,
             port,
             weight: WEIGHT,
-            labels: BTreeMap::new(),
+            labels: Labels::new(),
             identity: None,
             hint: None,
             authority_override: None,
@@ -155,14 +159,25 @@ impl Locality {
     }
 }
 
-fn label(address: &mut Address, key: &str, value: &str) {
-    address.labels.insert(key.to_owned(), value.to_owned());
+fn label(address: &mut Address, key: &'static str, value: &str) {
+    address.labels.insert(key.into(), value.to_owned());
 }
 
 /// The label of a pod's owner is its kind; `job` is what Prometheus calls a scrape's own.
-fn owner_label(owner: &OwnerRef) -> String {
-    match owner.kind.to_lowercase() {
-        kind if kind == "job" => "k8s_job".to_owned(),
+fn owner_label(owner: &OwnerRef) -> Cow<'static, str> {
+    match lower_case(&owner.kind) {
+        kind if kind == "job" => "k8s_job".into(),
         kind => kind,
     }
+}
+
+fn lower_case(kind: &str) -> Cow<'static, str> {
+    let usual = match kind {
+        "Deployment" => "deployment",
+        "ReplicaSet" => "replicaset",
+        "StatefulSet" => "statefulset",
+        "DaemonSet" => "daemonset",
+        _ => return kind.to_lowercase().into(),
+    };
+    usual.into()
 }

@@ -182,19 +182,22 @@ fn damaged(error: &io::Error) -> bool {
 /// The numbers that say what a file is. They are plain, so that any program can read them.
 fn read_birth(database: &Database) -> Result<Option<(u32, u32, Revision)>, Error> {
     let txn = database.begin_read()?;
-    let tables = match ReadTables::open(&txn) {
-        Ok(tables) => tables,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let tables = ReadTables::new(txn);
+    let meta = match tables.meta() {
+        Ok(meta) => meta,
+        Err(Error::Storage(error)) if matches!(*error, redb::Error::TableDoesNotExist(_)) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
     };
     let number = |name: &str| -> Result<Option<u32>, Error> {
-        let found = tables.meta.get(name.as_bytes())?;
+        let found = meta.get(name.as_bytes())?;
         Ok(found.and_then(|bytes| bytes.value().try_into().ok().map(u32::from_be_bytes)))
     };
     let (Some(format), Some(join)) = (number("format")?, number("join")?) else {
         return Ok(None);
     };
-    let revision = match tables.meta.get(META_KEY)? {
+    let revision = match meta.get(META_KEY)? {
         Some(bytes) if format == FORMAT => record::decode::<v2::Meta>(bytes.value())?.revision,
         _ => 0,
     };

@@ -83,8 +83,8 @@ impl Reader {
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let open = self.shared.database.read_arc();
         let txn = open.as_ref().ok_or(Error::Closed)?.begin_read()?;
-        let tables = ReadTables::open(&txn)?;
-        let meta: v2::Meta = match tables.meta.get(crate::disk::META_KEY)? {
+        let tables = ReadTables::new(txn);
+        let meta: v2::Meta = match tables.meta()?.get(crate::disk::META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
             None => v2::Meta::default(),
         };
@@ -131,7 +131,7 @@ impl Snapshot {
 
     /// Where the source's watch goes on. `None`: it has never been listed to its end.
     pub fn checkpoint(&self, source: Source) -> Result<Option<ResourceVersion>, Error> {
-        let Some(bytes) = self.tables.checkpoints.get(key::source(source).as_slice())? else {
+        let Some(bytes) = self.tables.checkpoints()?.get(key::source(source).as_slice())? else {
             return Ok(None);
         };
         let checkpoint: v2::Checkpoint = record::decode(bytes.value())?;
@@ -162,7 +162,7 @@ impl Snapshot {
     ) -> Result<(), Error> {
         let prefix = key::source(source);
         let end = key::prefix_end(&prefix);
-        for entry in self.tables.objects.range(prefix.as_slice()..end.as_slice())? {
+        for entry in self.tables.objects()?.range(prefix.as_slice()..end.as_slice())? {
             let (key, value) = entry?;
             let object: v2::Object = record::decode(value.value())?;
             if object.body.is_some()
@@ -175,11 +175,11 @@ impl Snapshot {
     }
 
     fn object(&self, key: &[u8]) -> Result<Option<v2::Object>, Error> {
-        self.tables.objects.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
+        self.tables.objects()?.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
     }
 
     fn interned<T: bincode::Decode<()>>(&self, id: u32) -> Result<T, Error> {
-        let found = self.tables.interned.get(key::id(id).as_slice())?;
+        let found = self.tables.interned()?.get(key::id(id).as_slice())?;
         let missing = || Error::Damaged { what: "interned", reason: format!("{id} is missing") };
         let entry: v2::Interned = record::decode(found.ok_or_else(missing)?.value())?;
         record::decode(&entry.bytes)

@@ -3,6 +3,8 @@
 //! Integers in keys are big-endian, so that bytes sort as values do; the layouts are in [`crate::key`].
 //! Values are records of [`crate::record`], behind a version byte, unless it says otherwise.
 
+use std::cell::OnceCell;
+
 use redb::{ReadOnlyTable, ReadTransaction, Table, TableDefinition, WriteTransaction};
 
 /// The number of this file format. A file of a higher one is refused, one of a lower one is rebuilt.
@@ -15,8 +17,11 @@ macro_rules! tables {
         /// All tables, open for writing in one transaction.
         pub(crate) struct Tables<'txn> { $($(#[$doc])* pub(crate) $field: Table<'txn, Bytes, Bytes>,)* }
 
-        /// All tables, open for reading at one revision.
-        pub(crate) struct ReadTables { $($(#[$doc])* pub(crate) $field: ReadOnlyTable<Bytes, Bytes>,)* }
+        /// All tables, for reading at one revision. Each is opened when it is first read: an answer needs few.
+        pub(crate) struct ReadTables {
+            txn: ReadTransaction,
+            $($field: OnceCell<ReadOnlyTable<Bytes, Bytes>>,)*
+        }
 
         impl<'txn> Tables<'txn> {
             pub(crate) fn open(txn: &'txn WriteTransaction) -> Result<Tables<'txn>, redb::TableError> {
@@ -25,13 +30,22 @@ macro_rules! tables {
         }
 
         impl ReadTables {
-            pub(crate) fn open(txn: &ReadTransaction) -> Result<ReadTables, redb::TableError> {
-                Ok(ReadTables { $($field: txn.open_table(TableDefinition::<Bytes, Bytes>::new($name))?,)* })
+            pub(crate) fn new(txn: ReadTransaction) -> ReadTables {
+                ReadTables { txn, $($field: OnceCell::new(),)* }
             }
 
+            $($(#[$doc])*
+            pub(crate) fn $field(&self) -> Result<&ReadOnlyTable<Bytes, Bytes>, crate::Error> {
+                if let Some(opened) = self.$field.get() {
+                    return Ok(opened);
+                }
+                let opened = self.txn.open_table(TableDefinition::<Bytes, Bytes>::new($name))?;
+                Ok(self.$field.get_or_init(|| opened))
+            })*
+
             /// Rows and bytes of each table.
-            pub(crate) fn sizes(&self) -> Result<Vec<crate::TableStats>, redb::StorageError> {
-                Ok(vec![$(crate::stats::table_stats($name, &self.$field)?,)*])
+            pub(crate) fn sizes(&self) -> Result<Vec<crate::TableStats>, crate::Error> {
+                Ok(vec![$(crate::stats::table_stats($name, self.$field()?)?,)*])
             }
         }
     };

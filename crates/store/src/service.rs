@@ -74,7 +74,7 @@ impl<'s> ServiceRows<'s> {
         })?;
         let prefix = key::id(id);
         let end = key::prefix_end(&prefix);
-        for entry in self.snapshot.tables.contexts.range(prefix.as_slice()..end.as_slice())? {
+        for entry in self.snapshot.tables.contexts()?.range(prefix.as_slice()..end.as_slice())? {
             let (key, count) = entry?;
             let count = key::KeyReader(count.value()).u64().unwrap_or(0);
             counts.entry(key.value()[4..].to_vec()).or_insert(count);
@@ -98,7 +98,7 @@ impl<'s> ServiceRows<'s> {
         self.reachable(since)?;
         let Some(id) = self.id else { return Ok(false) };
         let (from, end) = (key::undo_after(id, since), key::prefix_end(&key::id(id)));
-        Ok(self.snapshot.tables.undo.range(from.as_slice()..end.as_slice())?.next().is_some())
+        Ok(self.snapshot.tables.undo()?.range(from.as_slice()..end.as_slice())?.next().is_some())
     }
 
     /// Visits addresses in their order, each once, those behind `after` only, with the claims on it as they were
@@ -144,7 +144,7 @@ impl<'s> ServiceRows<'s> {
             return Ok(());
         }
         let (from, end) = (key::undo_after(id, after), key::prefix_end(&key::id(id)));
-        for entry in self.snapshot.tables.undo.range(from.as_slice()..end.as_slice())? {
+        for entry in self.snapshot.tables.undo()?.range(from.as_slice()..end.as_slice())? {
             let (key, value) = entry?;
             let damaged =
                 || Error::Damaged { what: "undo key", reason: format!("{:?}", key.value()) };
@@ -191,7 +191,7 @@ impl<'s> ServiceRows<'s> {
     ) -> Result<(), E> {
         for (ip, before) in changed {
             let before = self.claims(*ip, record::decode(before)?)?;
-            let now = self.claims(*ip, rows_on(&self.snapshot.tables.endpoints, id, *ip)?)?;
+            let now = self.claims(*ip, rows_on(self.snapshot.tables.endpoints()?, id, *ip)?)?;
             visit(*ip, &before, &now)?;
         }
         Ok(())
@@ -211,7 +211,7 @@ impl<'s> ServiceRows<'s> {
         let mut gone = changed.iter().peekable();
         let mut rows = v2::UndoneRows::new();
         let mut current: Option<IpAddr> = None;
-        let range = self.snapshot.tables.endpoints.range(from.as_slice()..end.as_slice());
+        let range = self.snapshot.tables.endpoints()?.range(from.as_slice()..end.as_slice());
         for entry in range.map_err(Error::from)? {
             let (key, value) = entry.map_err(Error::from)?;
             let key = row_key(key.value())?;
@@ -267,7 +267,7 @@ impl<'s> ServiceRows<'s> {
         }
         let prefix = key::hostname_prefix(id, hostname);
         let end = key::prefix_end(&prefix);
-        for entry in self.snapshot.tables.hostnames.range(prefix.as_slice()..end.as_slice())? {
+        for entry in self.snapshot.tables.hostnames()?.range(prefix.as_slice()..end.as_slice())? {
             let key = entry?.0;
             addresses.extend(key::KeyReader(&key.value()[prefix.len()..]).ip());
         }
@@ -286,7 +286,7 @@ impl<'s> ServiceRows<'s> {
         visit: Visit<'_, E>,
     ) -> Result<(), E> {
         for ip in addresses {
-            let now = self.claims(ip, rows_on(&self.snapshot.tables.endpoints, id, ip)?)?;
+            let now = self.claims(ip, rows_on(self.snapshot.tables.endpoints()?, id, ip)?)?;
             match changed.get(&ip) {
                 Some(before) => {
                     let before = self.claims(ip, record::decode(before)?)?;

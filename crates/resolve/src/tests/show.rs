@@ -1,9 +1,8 @@
 //! Addresses as text.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use crate::{Address, Identity, Protocol};
+use crate::{Address, Identity, Labels, Protocol};
 
 /// An address with all that is said of it, over several lines.
 pub(super) fn show(address: &Address) -> String {
@@ -40,6 +39,6 @@ pub(super) fn show(address: &Address) -> String {
     shown + "\n"
 }
 
-pub(super) fn show_labels(labels: &BTreeMap<String, String>) -> String {
+pub(super) fn show_labels(labels: &Labels) -> String {
     labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }

@@ -1,13 +1,12 @@
 //! Values → Linkerd's messages: total, without decisions. The only place that knows how a message looks.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linkerd2_proxy_api::destination as pb;
 use linkerd2_proxy_api::destination::http2_client_params as params;
 use linkerd2_proxy_api::net::TcpAddress;
 use prost::Message as _;
-use resolve::{Address, Hint, Identity, Protocol};
+use resolve::{Address, Hint, Identity, Labels, Protocol};
 use serde::Deserialize;
 
 pub use pb::Http2ClientParams;
@@ -65,7 +64,7 @@ pub(crate) struct Adds {
 
 impl Adds {
     /// Has no address yet; `labels` are those of the set.
-    pub(crate) fn new(labels: &BTreeMap<String, String>, bytes_max: usize) -> Adds {
+    pub(crate) fn new(labels: &Labels, bytes_max: usize) -> Adds {
         let set = pb::WeightedAddrSet { addrs: Vec::new(), metric_labels: copied(labels) };
         Adds { bytes: ENVELOPE_BYTES_MAX + set.encoded_len(), set, bytes_max }
     }
@@ -141,7 +140,11 @@ fn weighted(address: Address, http2: Option<Http2ClientParams>) -> pb::WeightedA
     pb::WeightedAddr {
         addr: Some(tcp(address.ip, address.port)),
         weight: address.weight,
-        metric_labels: address.labels.into_iter().collect(),
+        metric_labels: address
+            .labels
+            .into_iter()
+            .map(|(key, value)| (key.into_owned(), value))
+            .collect(),
         tls_identity: address.identity.map(identity),
         protocol_hint: address.hint.map(hint),
         authority_override: address
@@ -185,8 +188,8 @@ fn hint(hint: Hint) -> pb::ProtocolHint {
 }
 
 /// Linkerd's messages have maps without an order; a proxy sorts what it gets.
-fn copied<M: FromIterator<(String, String)>>(labels: &BTreeMap<String, String>) -> M {
-    labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+fn copied<M: FromIterator<(String, String)>>(labels: &Labels) -> M {
+    labels.iter().map(|(key, value)| (key.clone().into_owned(), value.clone())).collect()
 }
 
 /// Why parameters for HTTP/2 were refused.

@@ -1,5 +1,6 @@
 //! Messages as text, since their maps have no order of their own.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -78,8 +79,8 @@ fn label_text<'l>(labels: impl IntoIterator<Item = (&'l String, &'l String)>) ->
     format!("{{{}}}", labels.join(" "))
 }
 
-fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+fn labels(pairs: &[(&'static str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).into(), (*value).to_owned())).collect()
 }
 
 fn address(last: u8) -> Address {
