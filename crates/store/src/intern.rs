@@ -10,7 +10,7 @@ use crate::write::Work;
 use crate::{Error, key, wake};
 
 /// Entries whose counts are ahead of the table; more are written before the commit goes on.
-const COUNTED_MAX: usize = 1_024;
+const COUNTED_MAX: usize = 4_096;
 
 impl Work<'_> {
     /// The number of these bytes, with one more reference.
@@ -22,6 +22,21 @@ impl Work<'_> {
             None => {
                 let id = self.find_or_make(&bytes)?;
                 self.state.interned.put(bytes, id);
+                id
+            }
+        };
+        self.refer(id)?;
+        Ok(id)
+    }
+
+    /// The number of a text, with one more reference.
+    pub(crate) fn intern_text(&mut self, text: &str) -> Result<u32, Error> {
+        let known = self.state.texts.get(text).copied();
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let id = self.find_or_make(&record::encode(&text)?)?;
+                self.state.texts.put(text.to_owned(), id);
                 id
             }
         };
@@ -107,6 +122,9 @@ impl Work<'_> {
         if found.refs == 0 && found.freed <= trimmed {
             self.counted.remove(&id);
             self.state.interned.pop(&found.bytes);
+            if let Ok(text) = record::decode::<String>(&found.bytes) {
+                self.state.texts.pop(&text);
+            }
             self.tables.interned.remove(key::id(id).as_slice())?;
             self.tables.interned_ids.remove(key::interned_id(found.hash, id).as_slice())?;
         }

@@ -130,7 +130,7 @@ impl Work<'_> {
         let mut text = |text: &String| match named.texts.get(text) {
             Some(id) => Ok(*id),
             None => {
-                let id = self.intern(text)?;
+                let id = self.intern_text(text)?;
                 named.texts.insert(text.clone(), id);
                 Ok::<u32, Error>(id)
             }

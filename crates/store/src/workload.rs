@@ -53,7 +53,7 @@ impl Work<'_> {
     ) -> Result<v2::Body, Error> {
         let template = self.refer_to_template(source, &workload.template)?;
         let node = match &workload.node {
-            Some(node) => self.intern(node)?,
+            Some(node) => self.intern_text(node)?,
             None => 0,
         };
         if let Some(before) = before {

@@ -26,6 +26,9 @@ use crate::{Config, Error, Fsync, Stats, WakeKey};
 /// Values that are interned often, with their numbers.
 const INTERNED_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
+/// Texts with their numbers: as many as a large cluster has nodes.
+const TEXTS_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(4_096).unwrap();
+
 /// Workloads of which is known what their rows need: as many as the slices of one commit may name.
 const WORKLOADS_KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(COMMIT_ENDPOINTS_MAX).unwrap();
 
@@ -68,6 +71,8 @@ pub(crate) struct State {
     pub(crate) slices: LruCache<SliceId, Arc<v2::Slice>>,
     /// The numbers of interned values, by their bytes.
     pub(crate) interned: LruCache<Vec<u8>, u32>,
+    /// The numbers of interned texts: the names of nodes and zones.
+    pub(crate) texts: LruCache<String, u32>,
     /// Templates of a cluster, with their numbers.
     pub(crate) templates: LruCache<Template, (ClusterId, u32)>,
     /// What templates join to, by their numbers.
@@ -113,6 +118,7 @@ impl Writer {
             listings: BTreeMap::new(),
             slices: LruCache::new(SLICES_DECODED_MAX),
             interned: LruCache::new(INTERNED_KNOWN_MAX),
+            texts: LruCache::new(TEXTS_KNOWN_MAX),
             templates: LruCache::new(INTERNED_KNOWN_MAX),
             joined: LruCache::new(INTERNED_KNOWN_MAX),
             workloads: LruCache::new(WORKLOADS_KNOWN_MAX),
