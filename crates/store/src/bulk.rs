@@ -6,6 +6,7 @@ use std::ops::Bound;
 use redb::{CursorError, Table};
 
 use crate::Error;
+use crate::table::Size;
 
 /// Rows to be written, in the order of their keys.
 pub(crate) type Pending = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -15,15 +16,19 @@ type Bytes = &'static [u8];
 /// A row of a table: key and value.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// Inserts or replaces all of these rows.
-pub(crate) fn insert(table: &mut Table<'_, Bytes, Bytes>, rows: Pending) -> Result<(), Error> {
+/// Inserts or replaces all of these rows. Gives how much larger the table is then.
+pub(crate) fn insert(table: &mut Table<'_, Bytes, Bytes>, rows: Pending) -> Result<Size, Error> {
+    let mut grown = Size::default();
+    rows.iter().for_each(|(key, value)| grown += Size::row(key, value));
     let mut rows = rows.into_iter();
     let mut next = rows.next();
     while let Some((key, value)) = next {
-        table.insert(key.as_slice(), value.as_slice())?;
+        if let Some(old) = table.insert(key.as_slice(), value.as_slice())? {
+            grown -= Size::row(&key, old.value());
+        }
         next = insert_run(table, &key, &mut rows)?;
     }
-    Ok(())
+    Ok(grown)
 }
 
 /// Inserts what comes behind `after`, up to the first row that is already there, or has another one before it;

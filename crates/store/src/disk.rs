@@ -77,7 +77,7 @@ pub enum Birth {
     },
 }
 
-const FILE: &str = "spillway.redb";
+pub(crate) const FILE: &str = "spillway.redb";
 const FILE_NEW: &str = "spillway.redb.new";
 const FILE_ASIDE: &str = "spillway.redb.damaged";
 const FILE_LOCK: &str = "spillway.lock";
@@ -90,6 +90,8 @@ pub fn open(folder: &Path, config: Config) -> Result<(Writer, Reader, Birth), Er
     };
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
     let lock = lock(folder)?;
+    // Whoever made a copy did not live to put it in its place.
+    remove_copy(folder);
     let path = folder.join(FILE);
     let exists = path.try_exists().map_err(|error| failed(&path, error))?;
     let (database, birth) = match exists.then(|| open_existing(&path, &config)) {
@@ -105,7 +107,7 @@ pub fn open(folder: &Path, config: Config) -> Result<(Writer, Reader, Birth), Er
     };
     let database = Arc::new(database);
     let reader = Reader::new(database.clone(), path);
-    let writer = Writer::new(database, config, reader.shared(), lock)?;
+    let writer = Writer::new(database, config, folder.to_owned(), reader.shared(), lock)?;
     Ok((writer, reader, birth))
 }
 
@@ -207,30 +209,60 @@ fn read_birth(database: &Database) -> Result<Option<(u32, u32, Revision)>, Error
 /// Where the counters are in the meta table.
 pub(crate) const META_KEY: &[u8] = b"meta";
 
+/// Bytes that a file takes on the disk; 0 if it can't be asked. redb's files have holes.
+pub(crate) fn file_bytes(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(path).map_or(0, |metadata| metadata.blocks() * 512)
+}
+
 fn create(folder: &Path, config: &Config) -> Result<Database, Error> {
-    let (path, made) = (folder.join(FILE), folder.join(FILE_NEW));
-    let failed = |error: io::Error| Error::Folder { path: made.clone(), reason: error.to_string() };
+    let database = create_copy(folder, config)?;
+    database.close().map_err(opened)?;
+    replace_by_copy(folder)?;
+    builder(config).open(folder.join(FILE)).map_err(opened)
+}
+
+fn opened(error: DatabaseError) -> Error {
+    Error::Storage(Box::new(error.into()))
+}
+
+fn builder(config: &Config) -> redb::Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(config.cache_bytes);
+    builder
+}
+
+/// Makes an empty store beside the one that is there, or is to be.
+pub(crate) fn create_copy(folder: &Path, config: &Config) -> Result<Database, Error> {
+    let made = folder.join(FILE_NEW);
     match fs::remove_file(&made) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Error::Folder { path: made, reason: error.to_string() });
+        }
         _ => {}
     }
-    let builder = || {
-        let mut builder = Database::builder();
-        builder.set_cache_size(config.cache_bytes);
-        builder
-    };
-    let opened = |error: DatabaseError| Error::Storage(Box::new(error.into()));
-    let database = builder().create(&made).map_err(opened)?;
+    let database = builder(config).create(&made).map_err(opened)?;
     let txn = database.begin_write()?;
     {
-        let mut tables = Tables::open(&txn)?;
-        tables.meta.insert(b"format".as_slice(), FORMAT.to_be_bytes().as_slice())?;
-        tables.meta.insert(b"join".as_slice(), config.join_version.to_be_bytes().as_slice())?;
+        let mut tables = Tables::open(&txn, None)?;
+        tables.meta.insert(b"format", FORMAT.to_be_bytes().as_slice())?;
+        tables.meta.insert(b"join", config.join_version.to_be_bytes().as_slice())?;
     }
     txn.commit()?;
-    database.close().map_err(opened)?;
-    File::open(&made).and_then(|file| file.sync_all()).map_err(failed)?;
-    fs::rename(&made, &path).map_err(failed)?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
-    builder().open(&path).map_err(opened)
+    Ok(database)
+}
+
+/// Removes what [`create_copy`] has made; if that fails, the next one does.
+pub(crate) fn remove_copy(folder: &Path) {
+    fs::remove_file(folder.join(FILE_NEW)).ok();
+}
+
+/// Puts what [`create_copy`] has made in the place of the store. It may be open.
+pub(crate) fn replace_by_copy(folder: &Path) -> Result<(), Error> {
+    let made = folder.join(FILE_NEW);
+    let replaced = File::open(&made)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| fs::rename(&made, folder.join(FILE)))
+        .and_then(|()| File::open(folder)?.sync_all());
+    replaced.map_err(|error| Error::Folder { path: made, reason: error.to_string() })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use redb::ReadableTable;
 
 use crate::Error;
-use crate::bulk::{self, Pending};
+use crate::bulk::Pending;
 use crate::dirty::{Group, Mark, alike, by_group, endpoint_of, row_key};
 use crate::key::{self, RowKey, ServiceId, SliceId};
 use crate::record::{convert, v2};
@@ -58,7 +58,7 @@ impl Work<'_> {
                 self.tables.claims.remove(key::claim(claim).as_slice())?;
             }
         }
-        bulk::insert(&mut self.tables.claims, claims)?;
+        self.tables.claims.insert_all(claims)?;
         // Only now that all claims are written is it known which workloads have none.
         for key in left {
             if let Some(stored) = self.object(&key)? {

@@ -12,10 +12,12 @@ mod key;
 mod record;
 mod schema;
 mod stats;
+mod table;
 mod wake;
 
 mod apply;
 mod bulk;
+mod compact;
 mod dirty;
 mod intern;
 mod join;

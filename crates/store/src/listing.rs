@@ -108,7 +108,8 @@ impl Work<'_> {
     fn write_checkpoint(&mut self, source: Source, version: ResourceVersion) -> Result<(), Error> {
         let bytes = record::encode(&v2::Checkpoint { version: version.0 })?;
         let key = key::source(source);
-        let first = self.tables.checkpoints.insert(key.as_slice(), bytes.as_slice())?.is_none();
+        let first = self.tables.checkpoints.get(key.as_slice())?.is_none();
+        self.tables.checkpoints.insert(key.as_slice(), bytes.as_slice())?;
         if first {
             // Streams that wait for the first listing look again.
             self.touched.insert(crate::WakeKey::object(&key));

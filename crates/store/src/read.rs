@@ -15,7 +15,7 @@ use redb::{Database, ReadableDatabase};
 use crate::record::{self, v2};
 use crate::schema::ReadTables;
 use crate::service::ServiceRows;
-use crate::{Error, Stats, TableStats, key};
+use crate::{Error, Stats, TableStats, disk, key};
 
 /// Interned values kept decoded, of each kind. Most rows share a few of them.
 const DECODED_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
@@ -31,8 +31,10 @@ pub struct Reader {
 
 /// What all readers, and the writer, share.
 pub(crate) struct Shared {
-    /// `None` once the writer is gone. Each snapshot holds the lock, so that closing waits for them.
-    database: Arc<RwLock<Option<Arc<Database>>>>,
+    /// `None` once the writer is gone.
+    database: Mutex<Option<Arc<Database>>>,
+    /// Each snapshot holds it, so that closing waits for them.
+    open: Arc<RwLock<()>>,
     path: PathBuf,
     stats: Mutex<Stats>,
     interned: Mutex<Interned>,
@@ -56,14 +58,21 @@ impl Shared {
 
     /// Closes the file for readers, once the snapshots that there are have been dropped.
     pub(crate) fn close(&self) {
-        *self.database.write() = None;
+        drop(self.database.lock().take());
+        drop(self.open.write());
+    }
+
+    /// Later snapshots are of this database; those that there are finish with the one before.
+    pub(crate) fn replace(&self, database: Arc<Database>) {
+        *self.database.lock() = Some(database);
     }
 }
 
 impl Reader {
     pub(crate) fn new(database: Arc<Database>, path: PathBuf) -> Reader {
         let shared = Shared {
-            database: Arc::new(RwLock::new(Some(database))),
+            database: Mutex::new(Some(database)),
+            open: Arc::default(),
             path,
             stats: Mutex::default(),
             interned: Mutex::new(Interned {
@@ -81,15 +90,17 @@ impl Reader {
 
     /// The newest revision. To be dropped soon: as long as it lives, pages of its time aren't used again.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        let open = self.shared.database.read_arc();
-        let txn = open.as_ref().ok_or(Error::Closed)?.begin_read()?;
+        let open = self.shared.open.read_arc();
+        let database = self.shared.database.lock().clone().ok_or(Error::Closed)?;
+        let txn = database.begin_read()?;
         let tables = ReadTables::new(txn);
         let meta: v2::Meta = match tables.meta()?.get(crate::disk::META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
             None => v2::Meta::default(),
         };
         let (revision, trimmed) = (Revision(meta.revision), Revision(meta.trimmed));
-        Ok(Snapshot { shared: self.shared.clone(), tables, revision, trimmed, _open: open })
+        let shared = self.shared.clone();
+        Ok(Snapshot { shared, tables, revision, trimmed, _database: database, _open: open })
     }
 
     /// The writer's counts after its last commit.
@@ -97,9 +108,9 @@ impl Reader {
         self.shared.stats()
     }
 
-    /// Bytes of the file on disk; 0 if it can't be asked.
+    /// Bytes that the file takes on the disk; 0 if it can't be asked.
     pub fn file_bytes(&self) -> u64 {
-        std::fs::metadata(&self.shared.path).map_or(0, |metadata| metadata.len())
+        disk::file_bytes(&self.shared.path)
     }
 
     /// Rows and bytes of each table. Reads the whole file.
@@ -114,8 +125,9 @@ pub struct Snapshot {
     pub(crate) tables: ReadTables,
     revision: Revision,
     trimmed: Revision,
-    /// Declared last, so that it is released when nothing of the transaction is left.
-    _open: ArcRwLockReadGuard<RawRwLock, Option<Arc<Database>>>,
+    /// Declared last, so that they are released when nothing of the transaction is left.
+    _database: Arc<Database>,
+    _open: ArcRwLockReadGuard<RawRwLock, ()>,
 }
 
 impl Snapshot {

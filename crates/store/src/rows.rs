@@ -7,14 +7,14 @@ use std::ops::Bound;
 
 use redb::ReadableTable;
 
-use crate::bulk::{self, Pending};
+use crate::bulk::Pending;
 use crate::key::{self, RowKey, ServiceId};
 use crate::record::v2;
 use crate::write::Work;
 use crate::{Error, WakeKey, record};
 
 /// Rows that wait to be written together.
-const ROWS_PENDING_MAX: usize = 8_192;
+const ROWS_PENDING_MAX: usize = 1_024;
 
 /// The rows of a group, in the order of their keys. Nearly always one.
 pub(crate) type Rows = Vec<(RowKey, v2::Row)>;
@@ -58,7 +58,7 @@ impl Work<'_> {
             first.is_some_and(|(key, _)| key.starts_with(&prefix))
         };
         if pending.len() >= ROWS_PENDING_MAX || keys.iter().any(waits) {
-            bulk::insert(&mut self.tables.endpoints, std::mem::take(pending))?;
+            self.tables.endpoints.insert_all(std::mem::take(pending))?;
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Work<'_> {
         let (mut rows, mut beside) = (Rows::new(), Addresses::new());
         for same in keys.chunk_by(|a, b| a.ip == b.ip) {
             let ip = same[0].ip;
-            let on_ip = crate::undo::rows_on(&self.tables.endpoints, service, ip)?;
+            let on_ip = crate::undo::rows_on(&*self.tables.endpoints, service, ip)?;
             for (slice, workload, row) in &on_ip {
                 let key = RowKey { ip, slice: *slice, workload: *workload };
                 if same.contains(&key) {
@@ -121,7 +121,7 @@ impl Work<'_> {
 
     /// Writes what rejoining came to.
     pub(crate) fn write_changes(&mut self, changes: Changes) -> Result<(), Error> {
-        bulk::insert(&mut self.tables.endpoints, changes.rows)?;
+        self.tables.endpoints.insert_all(changes.rows)?;
         self.count_signatures(changes.signatures)?;
         for service in changes.services {
             let key = self.service_key(service)?;

@@ -5,7 +5,9 @@
 
 use std::cell::OnceCell;
 
-use redb::{ReadOnlyTable, ReadTransaction, Table, TableDefinition, WriteTransaction};
+use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, WriteTransaction};
+
+use crate::table::{Rows, Size};
 
 /// The number of this file format. A file of a higher one is refused, one of a lower one is rebuilt.
 pub(crate) const FORMAT: u32 = 2;
@@ -15,7 +17,7 @@ type Bytes = &'static [u8];
 macro_rules! tables {
     ($($(#[$doc:meta])* $field:ident = $name:literal;)*) => {
         /// All tables, open for writing in one transaction.
-        pub(crate) struct Tables<'txn> { $($(#[$doc])* pub(crate) $field: Table<'txn, Bytes, Bytes>,)* }
+        pub(crate) struct Tables<'txn> { $($(#[$doc])* pub(crate) $field: Rows<'txn>,)* }
 
         /// All tables, for reading at one revision. Each is opened when it is first read: an answer needs few.
         pub(crate) struct ReadTables {
@@ -24,10 +26,36 @@ macro_rules! tables {
         }
 
         impl<'txn> Tables<'txn> {
-            pub(crate) fn open(txn: &'txn WriteTransaction) -> Result<Tables<'txn>, redb::TableError> {
-                Ok(Tables { $($field: txn.open_table(TableDefinition::new($name))?,)* })
+            /// All tables; what is written to them is written to those of `copy` as well.
+            pub(crate) fn open(
+                txn: &'txn WriteTransaction,
+                copy: Option<&'txn WriteTransaction>,
+            ) -> Result<Tables<'txn>, redb::TableError> {
+                let open = |name| {
+                    let name = TableDefinition::new(name);
+                    let copy = copy.map(|copy| copy.open_table(name)).transpose()?;
+                    Ok::<_, redb::TableError>(Rows::new(txn.open_table(name)?, copy))
+                };
+                Ok(Tables { $($field: open($name)?,)* })
+            }
+
+            /// How much larger all tables but `meta` are than when the transaction began.
+            pub(crate) fn grown(&self) -> Size {
+                let mut grown = Size::default();
+                $(if $name != "meta.1" { grown += self.$field.grown(); })*
+                grown
+            }
+
+            /// Why the copy is of no use any more, if it isn't.
+            pub(crate) fn take_copy_failure(&mut self) -> Option<crate::Error> {
+                let mut failure = None;
+                $(failure = failure.or(self.$field.take_copy_failure());)*
+                failure
             }
         }
+
+        /// The names of all tables.
+        pub(crate) const NAMES: &[&str] = &[$($name),*];
 
         impl ReadTables {
             pub(crate) fn new(txn: ReadTransaction) -> ReadTables {

@@ -18,6 +18,10 @@ pub struct Stats {
     pub objects: BTreeMap<Kind, u64>,
     /// Rows that clients may see.
     pub endpoints: u64,
+    /// Rows of all tables.
+    pub rows: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
     /// Entries of the undo log.
     pub undo_entries: u64,
     /// Bytes of these entries.
@@ -34,6 +38,8 @@ impl Stats {
             trimmed: Revision(meta.trimmed),
             objects: Kind::ALL.into_iter().map(count).collect(),
             endpoints: meta.endpoints,
+            rows: meta.rows,
+            bytes: meta.bytes,
             undo_entries: meta.undo_entries,
             undo_bytes: meta.undo_bytes,
             undo_since: Time(meta.undo_since),

@@ -4,6 +4,7 @@ use model::Revision;
 use redb::ReadableTable;
 
 use crate::key::KeyReader;
+use crate::table::Rows;
 use crate::write::Work;
 use crate::{Error, Stats, key};
 
@@ -41,7 +42,7 @@ impl Work<'_> {
     fn older<'t>(
         &'t self,
         trimmed: u64,
-        table: impl FnOnce(&'t Self) -> &'t redb::Table<'_, &'static [u8], &'static [u8]>,
+        table: impl FnOnce(&'t Self) -> &'t Rows<'t>,
     ) -> Result<Vec<Vec<u8>>, Error> {
         let end = key::revision(Revision(trimmed + 1));
         let range = table(self).range::<&[u8]>(..end.as_slice())?;

@@ -17,7 +17,7 @@ use crate::write::Work;
 const UNDONE_KNOWN_MAX: usize = 65_536;
 
 /// Undo entries that wait to be written together.
-const UNDO_PENDING_MAX: usize = 8_192;
+const UNDO_PENDING_MAX: usize = 1_024;
 
 impl Work<'_> {
     /// Writes down the rows on an address, before the first of them changes in this commit.
@@ -83,7 +83,7 @@ impl Work<'_> {
 
     /// Writes the undo entries that are pending. They are first read by the next transaction.
     pub(crate) fn write_undone(&mut self) -> Result<(), Error> {
-        crate::bulk::insert(&mut self.tables.undo, std::mem::take(&mut self.undo))
+        self.tables.undo.insert_all(std::mem::take(&mut self.undo))
     }
 
     /// At the end of a commit: which services it touched, so that it can be trimmed.
@@ -114,7 +114,7 @@ impl Work<'_> {
         for service in &touched.services {
             let from = key::KeyBuf::new().u32(*service).u64(revision.0).done();
             let to = key::undo_after(*service, revision);
-            self.tables.undo.retain_in(from.as_slice()..to.as_slice(), |_, _| false)?;
+            self.tables.undo.remove_range(&from, &to)?;
         }
         self.tables.revisions.remove(key::revision(revision).as_slice())?;
         self.meta.undo_entries = self.meta.undo_entries.saturating_sub(touched.entries);

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lru::LruCache;
 use model::limits::COMMIT_ENDPOINTS_MAX;
 use model::{Change, ClusterId, Revision, Source, Template, Time};
-use redb::{Database, Durability, ReadableTable};
+use redb::{Database, Durability, ReadableTable, WriteTransaction};
 
 use crate::bulk::Pending;
+use crate::compact::Compaction;
 use crate::dirty::Dirty;
-use crate::disk::META_KEY;
+use crate::disk::{self, META_KEY};
 use crate::key::{ServiceId, SliceId, WorkloadId};
 use crate::listing::Listing;
 use crate::read::Shared;
@@ -37,13 +39,18 @@ const SLICES_DECODED_MAX: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// The only way to write. It isn't `Clone`, and one thread has it.
 pub struct Writer {
-    database: Arc<Database>,
-    config: Config,
-    shared: Arc<Shared>,
+    pub(crate) database: Arc<Database>,
+    pub(crate) config: Config,
+    pub(crate) folder: PathBuf,
+    pub(crate) shared: Arc<Shared>,
     state: State,
+    /// The copy that is to take the file's place, while it is made.
+    pub(crate) compaction: Option<Compaction>,
+    /// It was tried, and is not tried again until the store is opened anew.
+    pub(crate) compaction_failed: bool,
     /// There are commits that may not be on disk yet.
-    unsynced: bool,
-    poisoned: bool,
+    pub(crate) unsynced: bool,
+    pub(crate) poisoned: bool,
     /// Held for as long as the store is open.
     _lock: File,
 }
@@ -111,6 +118,7 @@ impl Writer {
     pub(crate) fn new(
         database: Arc<Database>,
         config: Config,
+        folder: PathBuf,
         shared: Arc<Shared>,
         lock: File,
     ) -> Result<Writer, Error> {
@@ -127,8 +135,11 @@ impl Writer {
         let mut writer = Writer {
             database,
             config,
+            folder,
             shared,
             state,
+            compaction: None,
+            compaction_failed: false,
             unsynced: false,
             poisoned: false,
             _lock: lock,
@@ -175,13 +186,27 @@ impl Writer {
             txn.set_durability(Durability::None).map_err(unexpected)?;
             self.unsynced = true;
         }
-        let mut work = Work::begin(&txn, now, &mut self.state, &self.config)?;
+        let copy = self.begin_copy();
+        let mut work = Work::begin(&txn, copy.as_ref(), now, &mut self.state, &self.config)?;
         write(&mut work)?;
-        let (meta, commit) = work.finish()?;
+        let (meta, commit, copy_failure) = work.finish()?;
         txn.commit()?;
+        if let Some(copy) = copy {
+            let repeated = match copy_failure {
+                Some(error) => Err(error),
+                None => commit_copy(copy),
+            };
+            if let Err(error) = repeated {
+                self.give_up_compaction(&error);
+            }
+        }
         self.poisoned = false;
         self.shared.set_stats(Stats::of(&meta));
         Ok(commit)
+    }
+
+    pub(crate) fn file_bytes(&self) -> u64 {
+        disk::file_bytes(&self.folder.join(disk::FILE))
     }
 
     /// Are there commits that may not be on disk yet?
@@ -204,6 +229,17 @@ impl Writer {
         Ok(())
     }
 
+    /// The transaction of the copy that is being made, in which this one is repeated.
+    fn begin_copy(&mut self) -> Option<WriteTransaction> {
+        match self.compaction.as_ref()?.copy.begin_write() {
+            Ok(txn) => Some(txn),
+            Err(error) => {
+                self.give_up_compaction(&error);
+                None
+            }
+        }
+    }
+
     /// Looks at the newest revision as a transaction does, and leaves everything as it is.
     pub(crate) fn look<T>(
         &mut self,
@@ -214,13 +250,19 @@ impl Writer {
             return Err(Error::Poisoned);
         }
         let txn = self.database.begin_write()?;
-        let looked = look(&mut Work::begin(&txn, now, &mut self.state, &self.config)?)?;
+        let looked = look(&mut Work::begin(&txn, None, now, &mut self.state, &self.config)?)?;
         txn.abort()?;
         Ok(looked)
     }
 }
 
-fn unexpected(error: impl std::fmt::Display) -> Error {
+/// The copy need not be durable before it takes the file's place.
+fn commit_copy(mut copy: WriteTransaction) -> Result<(), Error> {
+    copy.set_durability(Durability::None).map_err(unexpected)?;
+    Ok(copy.commit()?)
+}
+
+pub(crate) fn unexpected(error: impl std::fmt::Display) -> Error {
     Error::Damaged { what: "transaction", reason: error.to_string() }
 }
 
@@ -233,12 +275,13 @@ impl Drop for Writer {
 
 impl<'w> Work<'w> {
     fn begin(
-        txn: &'w redb::WriteTransaction,
+        txn: &'w WriteTransaction,
+        copy: Option<&'w WriteTransaction>,
         now: Time,
         state: &'w mut State,
         config: &'w Config,
     ) -> Result<Work<'w>, Error> {
-        let tables = Tables::open(txn)?;
+        let tables = Tables::open(txn, copy)?;
         let meta: v2::Meta = match tables.meta.get(META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
             None => v2::Meta::default(),
@@ -261,7 +304,7 @@ impl<'w> Work<'w> {
         })
     }
 
-    fn finish(mut self) -> Result<(v2::Meta, Commit), Error> {
+    fn finish(mut self) -> Result<(v2::Meta, Commit, Option<Error>), Error> {
         self.rejoin()?;
         self.write_counted()?;
         self.write_undone()?;
@@ -269,10 +312,13 @@ impl<'w> Work<'w> {
             self.meta.revision = self.revision.0;
             self.write_revision()?;
         }
+        let grown = self.tables.grown();
+        self.meta.rows = self.meta.rows.saturating_add_signed(grown.rows);
+        self.meta.bytes = self.meta.bytes.saturating_add_signed(grown.bytes);
         self.tables.meta.insert(META_KEY, record::encode(&self.meta)?.as_slice())?;
         self.done.revision = Revision(self.meta.revision);
         self.done.touched = self.touched.into_iter().collect();
-        Ok((self.meta, self.done))
+        Ok((self.meta, self.done, self.tables.take_copy_failure()))
     }
 
     /// The next number of a kind, or for 0 of what is interned. No number is 0.

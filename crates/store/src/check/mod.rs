@@ -10,8 +10,10 @@ mod rows;
 use std::fmt;
 
 use model::Time;
+use redb::ReadableTableMetadata as _;
 
 use crate::Error;
+use crate::table::Rows;
 use crate::write::{Work, Writer};
 
 /// Something in the file that contradicts something else in it.
@@ -67,8 +69,7 @@ impl Writer {
 }
 
 impl Work<'_> {
-    fn count(&self, table: &redb::Table<'_, &'static [u8], &'static [u8]>) -> Result<u64, Error> {
-        use redb::ReadableTableMetadata as _;
+    fn count(&self, table: &Rows<'_>) -> Result<u64, Error> {
         Ok(table.len()?)
     }
 }

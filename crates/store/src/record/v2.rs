@@ -270,4 +270,7 @@ pub(crate) struct Meta {
     pub(crate) undo_bytes: u64,
     /// When the oldest revision in the undo log was made; only read while there are entries.
     pub(crate) undo_since: u64,
+    /// Rows of all tables but meta, and the bytes of their keys and values.
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
 }

@@ -1,0 +1,128 @@
+//! Gives space back to the file system: the rows are copied, in their order, to a new file that takes the old
+//! one's place. redb keeps the pages that become free, and after a flood that is most of the file.
+//!
+//! It is done in bounded steps, and between them commits go on: what they write is repeated in the copy
+//! ([`crate::table`]). Readers never wait: they read the old file until the new one is whole. Whatever goes wrong with
+//! the copy, it is given up, and nothing is lost but time. The disk holds both files only while the copy is made.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use redb::{Database, Durability, ReadableDatabase, TableDefinition};
+
+use crate::bulk::{self, Pending};
+use crate::schema::NAMES;
+use crate::write::Writer;
+use crate::{Error, Stats, disk};
+
+/// Rows copied in one step.
+const STEP_ROWS_MAX: usize = 4_096;
+
+/// A file is left alone until it could give back this much.
+const WASTE_BYTES_MIN: u64 = 64 << 20;
+
+/// A copy that is being made.
+pub(crate) struct Compaction {
+    pub(crate) copy: Database,
+    /// The table that is being copied, as an index of [`NAMES`].
+    table: usize,
+    /// Its last key that has been copied.
+    after: Option<Vec<u8>>,
+}
+
+/// How large a file of these rows is if its pages are full: each row has two offsets, and branches take 3 %.
+fn packed_bytes(stats: &Stats) -> u64 {
+    let leaves = stats.bytes + 8 * stats.rows;
+    leaves + leaves / 32
+}
+
+/// Is half of a file of this size wasted?
+fn is_wasteful(file_bytes: u64, stats: &Stats) -> bool {
+    let packed = packed_bytes(stats);
+    file_bytes > 2 * packed && file_bytes - packed > WASTE_BYTES_MIN
+}
+
+impl Writer {
+    /// Does a bounded piece of compaction, if one is under way, or the file has become twice as large as it needs
+    /// to be. May there be more?
+    pub fn compact(&mut self) -> Result<bool, Error> {
+        if self.poisoned {
+            return Err(Error::Poisoned);
+        }
+        if self.compaction.is_none() {
+            let wasteful = is_wasteful(self.file_bytes(), &self.shared.stats());
+            if !wasteful || self.compaction_failed {
+                return Ok(false);
+            }
+            return self.begin_compaction().map(|()| true);
+        }
+        match self.compact_some() {
+            Ok(more) => Ok(more),
+            Err(error) => {
+                self.give_up_compaction(&error);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Begins a compaction, whatever it may save. Calls of [`Writer::compact`] carry it on.
+    pub fn begin_compaction(&mut self) -> Result<(), Error> {
+        let copy = disk::create_copy(&self.folder, &self.config)?;
+        tracing::info!(bytes = self.file_bytes(), "compacting the store");
+        self.compaction = Some(Compaction { copy, table: 0, after: None });
+        Ok(())
+    }
+
+    pub(crate) fn give_up_compaction(&mut self, error: &dyn std::fmt::Display) {
+        tracing::warn!(%error, "the store could not be compacted; it goes on as it is");
+        self.compaction = None;
+        self.compaction_failed = true;
+        disk::remove_copy(&self.folder);
+    }
+
+    /// Copies some rows; after the last ones the copy takes the file's place.
+    fn compact_some(&mut self) -> Result<bool, Error> {
+        let Some(compaction) = &mut self.compaction else { return Ok(false) };
+        let Some(name) = NAMES.get(compaction.table) else {
+            return self.replace_file().map(|()| false);
+        };
+        let definition = TableDefinition::<&[u8], &[u8]>::new(name);
+        let from = self.database.begin_read()?.open_table(definition)?;
+        let after = match &compaction.after {
+            Some(key) => Bound::Excluded(key.as_slice()),
+            None => Bound::Unbounded,
+        };
+        let mut rows = Pending::new();
+        for row in from.range::<&[u8]>((after, Bound::Unbounded))?.take(STEP_ROWS_MAX) {
+            let (key, value) = row?;
+            rows.insert(key.value().to_vec(), value.value().to_vec());
+        }
+        let last = rows.last_key_value().map(|(key, _)| key.clone());
+        let whole = rows.len() < STEP_ROWS_MAX;
+        let mut txn = compaction.copy.begin_write()?;
+        txn.set_durability(Durability::None).map_err(crate::write::unexpected)?;
+        bulk::insert(&mut txn.open_table(definition)?, rows)?;
+        txn.commit()?;
+        match whole {
+            true => (compaction.table, compaction.after) = (compaction.table + 1, None),
+            false => compaction.after = last,
+        }
+        Ok(true)
+    }
+
+    /// The copy is whole: it becomes the store. From here on an old file is read by those only who began earlier.
+    fn replace_file(&mut self) -> Result<(), Error> {
+        let Some(Compaction { copy, .. }) = self.compaction.take() else { return Ok(()) };
+        let before = self.file_bytes();
+        copy.begin_write()?.commit()?;
+        disk::replace_by_copy(&self.folder)?;
+        self.database = Arc::new(copy);
+        self.shared.replace(Arc::clone(&self.database));
+        self.unsynced = false;
+        tracing::info!(before, bytes = self.file_bytes(), "the store is compacted");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
