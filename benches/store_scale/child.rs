@@ -51,8 +51,16 @@ fn child_ours(folder: &Path, spec: &str, cache: usize) -> anyhow::Result<Value> 
     let made = ::ingest::synthetic::Cluster::new(spec.parse()?).listing();
     let (mut writer, reader, _) = store::open(folder, config(cache))?;
     let run = ours(&mut writer, made)?;
-    let memory = memory()?;
     let (tables, rows, bytes) = tables(&reader)?;
+    let loose = reader.file_bytes();
+    // The log as it is an hour later, and the space given back.
+    let later = model::Time(2 * 60 * 60 * 1_000);
+    while writer.tick(later)?.is_some() {}
+    let begun = data::now();
+    writer.begin_compaction()?;
+    while writer.compact()? {}
+    let compacted = begun.elapsed();
+    let memory = memory()?;
     let shape = |table: &store::TableStats| {
         json!([table.name, table.rows, table.key_bytes, table.value_bytes])
     };
@@ -64,6 +72,9 @@ fn child_ours(folder: &Path, spec: &str, cache: usize) -> anyhow::Result<Value> 
         "bytes": bytes,
         "rss_mib": data::mib(memory.0),
         "rss_peak_mib": data::mib(memory.1),
+        "file_bytes": loose,
+        "compacted_bytes": reader.file_bytes(),
+        "compacted_s": compacted.as_secs_f64(),
         "tables": tables.iter().map(shape).collect::<Vec<_>>(),
     }))
 }

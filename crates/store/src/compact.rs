@@ -15,8 +15,9 @@ use crate::schema::NAMES;
 use crate::write::Writer;
 use crate::{Error, Stats, disk};
 
-/// Rows copied in one step.
+/// Rows copied in one step, and their bytes, but for the last row's.
 const STEP_ROWS_MAX: usize = 4_096;
+const STEP_BYTES_MAX: usize = 256 << 10;
 
 /// A file is left alone until it could give back this much.
 const WASTE_BYTES_MIN: u64 = 64 << 20;
@@ -92,13 +93,18 @@ impl Writer {
             Some(key) => Bound::Excluded(key.as_slice()),
             None => Bound::Unbounded,
         };
-        let mut rows = Pending::new();
-        for row in from.range::<&[u8]>((after, Bound::Unbounded))?.take(STEP_ROWS_MAX) {
+        let (mut rows, mut bytes) = (Pending::new(), 0);
+        let mut whole = true;
+        for row in from.range::<&[u8]>((after, Bound::Unbounded))? {
+            if rows.len() == STEP_ROWS_MAX || bytes >= STEP_BYTES_MAX {
+                whole = false;
+                break;
+            }
             let (key, value) = row?;
+            bytes += key.value().len() + value.value().len();
             rows.insert(key.value().to_vec(), value.value().to_vec());
         }
         let last = rows.last_key_value().map(|(key, _)| key.clone());
-        let whole = rows.len() < STEP_ROWS_MAX;
         let mut txn = compaction.copy.begin_write()?;
         txn.set_durability(Durability::None).map_err(crate::write::unexpected)?;
         bulk::insert(&mut txn.open_table(definition)?, rows)?;

@@ -124,7 +124,9 @@ impl Spine {
         if let Some(commit) = &commit {
             self.visible(commit);
         }
-        Ok(commit.is_some())
+        // Both go on together, or a cluster that is never quiet would never be compacted.
+        let compacting = self.writer.compact()?;
+        Ok(commit.is_some() || compacting)
     }
 
     fn visible(&mut self, commit: &Commit) {
