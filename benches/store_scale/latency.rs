@@ -92,6 +92,7 @@ impl Store {
             spillway::Options::new(folder.path().to_owned(), spillway::SourceOptions::Fed).settings,
             None,
             Arc::new(Metrics::new()),
+            serve::READS_MAX,
             CancellationToken::new(),
         );
         Ok(Store { folder, writer, reader, hub, destination, slices, endpoints })

@@ -55,7 +55,7 @@ async fn metrics_page(State(admin): State<Admin>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SourceStatus;
+    use crate::{MemoryPart, SourceStatus};
     use axum::body::{Body, to_bytes};
     use axum::http::Request;
     use model::{ClusterId, Kind, Revision, Source};
@@ -72,6 +72,11 @@ mod tests {
 
         fn file_bytes(&self) -> u64 {
             4_096
+        }
+
+        fn memory(&self) -> Vec<MemoryPart> {
+            let part = |name, budget, used| MemoryPart { name, budget, used };
+            vec![part("total", Some(64), Some(32)), part("resident", None, Some(48))]
         }
 
         fn sources(&self) -> Vec<SourceStatus> {
@@ -139,7 +144,10 @@ mod tests {
             spillway_requests_total{method="Get",code="OK"} 1
             spillway_source_live{cluster="0",kind="Pod"} 1
             spillway_watch_restarts_total{cluster="0",kind="Pod"} 3
-            spillway_decode_failures_total{cluster="0",kind="Pod"} 1"#]]
+            spillway_decode_failures_total{cluster="0",kind="Pod"} 1
+            spillway_memory_budget_bytes{part="total"} 64
+            spillway_memory_used_bytes{part="total"} 32
+            spillway_memory_used_bytes{part="resident"} 48"#]]
         .assert_eq(&samples.join("\n"));
         assert!(body.contains("# TYPE spillway_updates_sent_total counter"), "{body}");
         assert!(body.contains("# TYPE spillway_objects gauge"), "{body}");

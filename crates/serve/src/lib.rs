@@ -17,4 +17,4 @@ pub use destination::{
 pub use grpc::{grpc, serve};
 pub use http::admin;
 pub use hub::{Hub, Subscription};
-pub use metrics::{Metrics, Situation, SourceStatus};
+pub use metrics::{MemoryPart, Metrics, Situation, SourceStatus};

@@ -25,10 +25,23 @@ pub trait Situation: Send + Sync + 'static {
     fn store(&self) -> store::Stats;
     /// Bytes of the store's file.
     fn file_bytes(&self) -> u64;
+    /// How memory is divided, and used.
+    fn memory(&self) -> Vec<MemoryPart>;
     /// The sources that are watched.
     fn sources(&self) -> Vec<SourceStatus>;
     /// What keeps the server from being ready, one sentence each; empty when it is.
     fn waits_for(&self) -> Vec<String>;
+}
+
+/// A part of the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryPart {
+    /// Whose.
+    pub name: &'static str,
+    /// How many bytes it may take, if that is limited by itself.
+    pub budget: Option<u64>,
+    /// How many it takes, if that is known.
+    pub used: Option<u64>,
 }
 
 /// How a source is doing.
@@ -145,6 +158,15 @@ impl Collector for Scrape {
         self.store(&mut page)?;
         self.streams(&mut page)?;
         self.sources(&mut page)?;
+        let memory = self.situation.memory();
+        let parts = |bytes: fn(&MemoryPart) -> Option<u64>| {
+            let one = move |part: &MemoryPart| Some((labels([("part", part.name)]), bytes(part)?));
+            memory.iter().filter_map(one).collect::<Vec<_>>()
+        };
+        let help = "Bytes of memory that each part may take";
+        page.gauges("memory_budget_bytes", help, parts(|part| part.budget))?;
+        let help = "Bytes of memory that each part takes; total is what is allocated";
+        page.gauges("memory_used_bytes", help, parts(|part| part.used))?;
         if let Some(bytes) = rss_bytes() {
             page.gauge("rss_bytes", "Resident memory of the process", bytes)?;
         }

@@ -4,8 +4,10 @@
 //! *Invariant:* there is one `store::Writer`, and one thread that has it. If it fails or panics, so does the
 //! server; the disk is how it comes back.
 
+pub mod memory;
 pub mod options;
 pub mod server;
 
+pub use memory::Budget;
 pub use options::{Options, SourceOptions};
 pub use server::{Running, start};

@@ -8,15 +8,13 @@ use model::PortSet;
 use resolve::Settings;
 use store::Undo;
 
+use crate::Budget;
+
 /// The undo log's size and age: a stream may be this far behind before it has to begin anew.
 const UNDO: Undo = Undo { bytes_max: 256 << 20, age_max: 60 * 60 * 1_000 };
 
 /// How long commits wait to be made durable together. A crash takes back that much, and the watches say it again.
 const FSYNC_INTERVAL: Duration = Duration::from_millis(200);
-
-/// redb's page cache. The kernel caches the file as well, and gives that memory back when it is short: with 2 MiB
-/// instead of 32 a listing of a million endpoints takes 1 % longer, and the server 44 MiB less.
-const CACHE_BYTES: usize = 2 << 20;
 
 /// How a server runs.
 #[derive(Clone, Debug)]
@@ -33,8 +31,8 @@ pub struct Options {
     pub http2_params: Option<serve::Http2ClientParams>,
     /// Where the cluster's objects come from.
     pub source: SourceOptions,
-    /// Bytes of redb's page cache.
-    pub cache_bytes: usize,
+    /// The memory that it may take.
+    pub memory: Budget,
     /// How much of the past the undo log keeps.
     pub undo: Undo,
     /// How long commits may wait until they are durable together; `None`: each is durable before it is visible.
@@ -69,7 +67,7 @@ impl Options {
             settings: settings(),
             http2_params: None,
             source,
-            cache_bytes: CACHE_BYTES,
+            memory: Budget::of_cgroup(),
             undo: UNDO,
             fsync_interval: Some(FSYNC_INTERVAL),
         }

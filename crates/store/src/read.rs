@@ -113,6 +113,12 @@ impl Reader {
         disk::file_bytes(&self.shared.path)
     }
 
+    /// Bytes of the file that are cached by this process.
+    pub fn cache_bytes(&self) -> u64 {
+        let database = self.shared.database.lock().clone();
+        database.map_or(0, |database| database.cache_stats().used_bytes() as u64)
+    }
+
     /// Rows and bytes of each table. Reads the whole file.
     pub fn table_stats(&self) -> Result<Vec<TableStats>, Error> {
         Ok(self.snapshot()?.tables.sizes()?)

@@ -41,7 +41,7 @@ pub struct Destination {
 
 impl Destination {
     /// Answers from `reader`, and again whenever `hub` says so. `http2` is what meshed endpoints get, and
-    /// decides `settings.http2`. When `stop` is cancelled, all streams end with OK, and so does each that is
+    /// decides `settings.http2`. At most `reads_max` streams read the store at the same time. When `stop` is cancelled, all streams end with OK, and so does each that is
     /// opened later.
     pub fn new(
         reader: Reader,
@@ -49,11 +49,14 @@ impl Destination {
         settings: Settings,
         http2: Option<Http2ClientParams>,
         metrics: Arc<Metrics>,
+        reads_max: usize,
         stop: CancellationToken,
     ) -> Destination {
         let settings = Settings { http2: http2.is_some(), ..settings };
         let answers = delta::Answers { settings, http2, message_bytes_max: MESSAGE_BYTES_MAX };
-        Destination { shared: Arc::new(Shared::new(reader, hub, answers, metrics, stop)) }
+        Destination {
+            shared: Arc::new(Shared::new(reader, hub, answers, metrics, reads_max, stop)),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::delta::Answers;
 use super::synced::{Synced, sources_synced};
 use crate::{Hub, Metrics};
 
-/// Streams that read the store at the same time. Each holds one message while it reads, and reading is bound by
+/// Streams that may usefully read the store at the same time. Each holds one message while it reads, and reading is bound by
 /// the processors; more would only take memory.
 pub const READS_MAX: usize = 4;
 
@@ -76,13 +76,14 @@ impl Shared {
         hub: Arc<Hub>,
         answers: Answers,
         metrics: Arc<Metrics>,
+        reads_max: usize,
         stop: CancellationToken,
     ) -> Shared {
-        let reads = Arc::new(Semaphore::new(READS_MAX));
+        let reads = Arc::new(Semaphore::new(reads_max));
         Shared { hub, answers, metrics, stop, reader, reads, synced: Synced::default() }
     }
 
-    /// Reads the newest revision on a thread that may block; at most `READS_MAX` do so at a time.
+    /// Reads the newest revision on a thread that may block; so many at a time as memory allows.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Shared>,
         read: impl FnOnce(&Shared, &Snapshot) -> Result<T, Failure> + Send + 'static,

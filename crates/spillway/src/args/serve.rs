@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::PortSet;
 use resolve::Settings;
-use spillway::{Options, SourceOptions};
+use spillway::{Budget, Options, SourceOptions};
 use store::Undo;
 
 use super::{refuse, values};
@@ -23,9 +23,13 @@ pub(crate) struct ServeArgs {
     /// Where the data is kept. It is a cache: removing it costs a new listing, nothing else.
     #[arg(long, value_name = "DIR", default_value = "spillway-data")]
     data: PathBuf,
-    /// How much of the data is held in memory. The kernel caches the file as well, so more saves little.
-    #[arg(long, value_name = "BYTES", default_value = "2MiB", value_parser = values::bytes)]
-    cache_bytes: usize,
+    /// How much memory to take [default: 60 % of the cgroup's limit, or 64MiB without one].
+    #[arg(long, value_name = "BYTES", value_parser = values::memory)]
+    memory: Option<u64>,
+    /// How much of the store is held in memory [default: a sixteenth of --memory]. The kernel caches the file as
+    /// well, so more saves little.
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
+    cache_bytes: Option<usize>,
     /// When commits reach the disk: `commit`, each before it is visible, or `interval=TIME`, visible at once and
     /// durable together.
     #[arg(long, value_name = "WHEN", default_value = "interval=200ms", value_parser = values::fsync)]
@@ -139,10 +143,12 @@ impl ServeArgs {
     pub(crate) fn meaning(self) -> Result<Options, clap::Error> {
         let source = self.source.meaning()?;
         let http2_params = self.answer.http2_params()?;
+        let mut memory = self.memory.map_or_else(Budget::of_cgroup, Budget::of);
+        memory.cache_bytes = self.cache_bytes.unwrap_or(memory.cache_bytes);
         Ok(Options {
             addr: self.addr,
             admin_addr: Some(self.admin_addr),
-            cache_bytes: self.cache_bytes,
+            memory,
             fsync_interval: self.fsync.interval,
             undo: Undo {
                 bytes_max: self.undo_bytes as u64,

@@ -65,6 +65,14 @@ fn durability_is_a_setting() {
 }
 
 #[test]
+fn memory_is_divided() {
+    let memory = |line| serve(line).unwrap().memory;
+    assert_eq!(memory("--memory 160MiB").cache_bytes, 10 << 20);
+    assert_eq!(memory("--memory 160MiB --cache-bytes 3MiB").cache_bytes, 3 << 20);
+    assert_eq!(memory(""), spillway::Budget::of_cgroup());
+}
+
+#[test]
 fn sources_exclude_each_other() {
     refused("serve --kubeconfig k --manifests m", "cannot be used with");
     refused("serve --context c --synthetic endpoints=10", "cannot be used with");
@@ -74,6 +82,7 @@ fn sources_exclude_each_other() {
 
 #[test]
 fn bad_values_are_refused_with_a_sentence() {
+    refused("serve --memory 1MiB", "less than the 16 MiB");
     refused("serve --cache-bytes 3parsecs", "not a unit");
     refused("serve --fsync never", "neither commit nor interval=TIME");
     refused("serve --fsync interval=soon", "not a span of time");

@@ -52,6 +52,16 @@ pub(super) fn bytes(text: &str) -> Result<usize, String> {
     number.checked_mul(unit).ok_or_else(|| format!("{text} is too large"))
 }
 
+/// A memory budget: a number of bytes that a server can do with.
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)? as u64;
+    let least = spillway::memory::TOTAL_BYTES_MIN;
+    match bytes >= least {
+        true => Ok(bytes),
+        false => Err(format!("{text} is less than the {} MiB that a server needs", least >> 20)),
+    }
+}
+
 /// A span of time: `3s`, `500ms`, `2m`, `1h`, or seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

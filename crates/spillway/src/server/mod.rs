@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use ingest::Delivery;
-use model::limits::DELIVERIES_WAITING_MAX;
 use serve::{Destination, Hub, Metrics};
 use store::{Commit, Reader};
 use tokio::net::TcpListener;
@@ -62,11 +61,11 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
 
     let Opened { writer, reader, sources, origin } = open::open(&options).await?;
     hub.advance(&Commit { revision: reader.stats().revision, ..Commit::default() });
-    situation.opened(reader.clone(), sources.watched());
+    situation.opened(reader.clone(), sources.watched(), options.memory);
     let listener = listen::listen("--addr", options.addr).await?;
     let addr = listener.local_addr()?;
 
-    let (deliveries, incoming) = mpsc::channel(DELIVERIES_WAITING_MAX);
+    let (deliveries, incoming) = mpsc::channel(options.memory.deliveries_max);
     let spine = Spine {
         writer,
         hub: Arc::clone(&hub),
@@ -118,6 +117,7 @@ fn grpc(
         options.settings.clone(),
         options.http2_params,
         Arc::clone(metrics),
+        options.memory.reads_max,
         stop.clone(),
     );
     async { Ok(serve::serve(listener, destination, stop).await?) }

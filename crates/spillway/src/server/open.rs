@@ -51,7 +51,7 @@ async fn open_store(options: &Options) -> anyhow::Result<(Writer, Reader)> {
 
 fn config(options: &Options) -> store::Config {
     store::Config {
-        cache_bytes: options.cache_bytes,
+        cache_bytes: options.memory.cache_bytes,
         join: resolve::join,
         join_version: resolve::JOIN_VERSION,
         undo: options.undo,

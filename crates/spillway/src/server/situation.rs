@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ingest::{kube, manifests};
 use model::{ClusterId, Kind, Source};
 use parking_lot::Mutex;
-use serve::SourceStatus;
+use serve::{MemoryPart, SourceStatus};
 use store::{Reader, Stats};
+
+use crate::{Budget, memory};
 
 /// Kinds without which answers would be wrong, whatever the source.
 const NEEDED: [Kind; 3] = [Kind::Service, Kind::EndpointSlice, Kind::Pod];
@@ -24,6 +26,7 @@ pub(super) struct Situation {
 struct Opened {
     reader: Reader,
     watched: Watched,
+    memory: Budget,
 }
 
 /// Who knows how the sources are doing.
@@ -39,8 +42,8 @@ pub(super) enum Watched {
 
 impl Situation {
     /// The store is open, and its sources begin.
-    pub(super) fn opened(&self, reader: Reader, watched: Watched) {
-        *self.opened.lock() = Some(Opened { reader, watched });
+    pub(super) fn opened(&self, reader: Reader, watched: Watched, memory: Budget) {
+        *self.opened.lock() = Some(Opened { reader, watched, memory });
     }
 
     fn now(&self) -> Option<Opened> {
@@ -55,6 +58,21 @@ impl serve::Situation for Situation {
 
     fn file_bytes(&self) -> u64 {
         self.now().map(|opened| opened.reader.file_bytes()).unwrap_or_default()
+    }
+
+    fn memory(&self) -> Vec<MemoryPart> {
+        let Some(Opened { reader, memory, .. }) = self.now() else { return Vec::new() };
+        let (allocated, resident) = memory::allocated_and_resident();
+        let part = |(name, budget): (&'static str, u64)| {
+            let used = match name {
+                "total" => Some(allocated),
+                "store_cache" => Some(reader.cache_bytes()),
+                _ => None,
+            };
+            MemoryPart { name, budget: Some(budget), used }
+        };
+        let resident = MemoryPart { name: "resident", budget: None, used: Some(resident) };
+        memory.parts().into_iter().map(part).chain([resident]).collect()
     }
 
     fn sources(&self) -> Vec<SourceStatus> {

@@ -66,7 +66,7 @@ impl Server {
             message_bytes_max: choice.message_bytes_max,
         };
         let shared =
-            Shared::new(reader, Arc::clone(&hub), answers, Arc::clone(&metrics), stop.clone());
+            Shared::new(reader, Arc::clone(&hub), answers, Arc::clone(&metrics), 4, stop.clone());
         let destination = Destination { shared: Arc::new(shared) };
         let versions = 0;
         let mut server =
