@@ -154,13 +154,8 @@ pub(crate) fn slice_meta() -> SliceMeta {
 }
 
 pub(crate) fn row(name: Name) -> Row {
-    let peer = |ip, class, slice| Peer {
-        ip,
-        class,
-        slice,
-        hostname: text("cart-0"),
-        hints: vec![3, 400],
-    };
+    let peer =
+        |ip, class, slice| Peer { ip, class, slice, hostname: text("cart-0"), hints: vec![3, 400] };
     Row {
         class: 2,
         name,

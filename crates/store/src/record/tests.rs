@@ -110,80 +110,106 @@ fn object() {
 
 #[test]
 fn service_before() {
-    check::<Option<Service>>(&Some(sample::service()), &expect![[r#"
+    check::<Option<Service>>(
+        &Some(sample::service()),
+        &expect![[r#"
         0201020468747470500103646e73fbb41400000102000a6000ff01fd00010203
         0405060708090a0b0c0dfe01021919fbea0cfb5c110104656173740109636172
         742e73686f700109636172744077657374010463617274
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn template() {
-    check::<Template>(&sample::template(), &expect![[r#"
+    check::<Template>(
+        &sample::template(),
+        &expect![[r#"
         02fb2c01000473686f7001036170700463617274010a5265706c696361536574
         07636172742d376408636172742d37642d056361727473020468747470fb901f
         01fb187903646e7335000101191a01fbd711fbd8110101fb2f1001fb5f1001fb
         5e10010d7370696666653a2f2f73686f7009636172742e73686f70
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn metadata() {
-    check::<Metadata>(&sample::metadata(), &expect![[r#"
+    check::<Metadata>(
+        &sample::metadata(),
+        &expect![[r#"
         02010473686f7001076c696e6b657264010a5265706c69636153657407636172
         742d37640563617274730102376408636172742d37642d0101191a01fbea0cfb
         eb0c01fbd711fbd8110101fb2f100001fb5e10010d7370696666653a2f2f7368
         6f7009636172742e73686f70
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn slice() {
-    check::<Slice>(&sample::slice(), &expect![[r#"
+    check::<Slice>(
+        &sample::slice(),
+        &expect![[r#"
         021000000273686f7000636172742d616263fc7111010001fbf40101fcd00101
         0008636172742d37642d02000a00000701fbfc00010473686f70027839010663
         6172742d30fc701101000203fb9001000a0000080000000000000000
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn slice_meta() {
-    check::<SliceMeta>(&sample::slice_meta(), &expect![[r#"
+    check::<SliceMeta>(
+        &sample::slice_meta(),
+        &expect![[r#"
         020102046874747001fb901f03646e73000104776573740109636172742e7368
         6f70010c676174652e6c696e6b657264
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn row_with_a_suffix() {
-    check::<Row>(&sample::row(Name::Suffix("x9".to_owned())), &expect![[r#"
+    check::<Row>(
+        &sample::row(Name::Suffix("x9".to_owned())),
+        &expect![[r#"
         020201027839fb2c01fb2d01fcd00101000106636172742d30fc701101000203
         fb9001fb030102000a00000701fcd10101000106636172742d300203fb900101
         fd000102030405060708090a0b0c0dfe02fcd00101000106636172742d300203
         fb9001
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn row_with_a_whole_name() {
-    check::<Row>(&sample::row(Name::Whole("vm".to_owned())), &expect![[r#"
+    check::<Row>(
+        &sample::row(Name::Whole("vm".to_owned())),
+        &expect![[r#"
         02020002766dfb2c01fb2d01fcd00101000106636172742d30fc701101000203
         fb9001fb030102000a00000701fcd10101000106636172742d300203fb900101
         fd000102030405060708090a0b0c0dfe02fcd00101000106636172742d300203
         fb9001
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn signature() {
-    check::<Signature>(&sample::signature(), &expect![[r#"
+    check::<Signature>(
+        &sample::signature(),
+        &expect![[r#"
         020201fcd00101000203fb9001040500
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn undone_rows() {
-    check::<UndoneRows>(&sample::undone_rows(), &expect![[r#"
+    check::<UndoneRows>(
+        &sample::undone_rows(),
+        &expect![[r#"
         0202fb9001fbfc000201027839fb2c01fb2d01fcd00101000106636172742d30
         fc701101000203fb9001fb030102000a00000701fcd10101000106636172742d
         300203fb900101fd000102030405060708090a0b0c0dfe02fcd0010100010663
@@ -191,48 +217,63 @@ fn undone_rows() {
         01000106636172742d30fc701101000203fb9001fb030102000a00000701fcd1
         0101000106636172742d300203fb900101fd000102030405060708090a0b0c0d
         fe02fcd00101000106636172742d300203fb9001
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn checkpoint() {
-    check::<Checkpoint>(&sample::checkpoint(), &expect![[r#"
+    check::<Checkpoint>(
+        &sample::checkpoint(),
+        &expect![[r#"
         02053730303030
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn touched() {
-    check::<Touched>(&sample::touched(), &expect![[r#"
+    check::<Touched>(
+        &sample::touched(),
+        &expect![[r#"
         020201fbf40103fb2c01fd0068e5cf8b010000
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn interned() {
-    check::<Interned>(&sample::interned(), &expect![[r#"
+    check::<Interned>(
+        &sample::interned(),
+        &expect![[r#"
         02fcd001010009fdefcdab896745230104020161ff
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn meta() {
-    check::<Meta>(&sample::meta(), &expect![[r#"
+    check::<Meta>(
+        &sample::meta(),
+        &expect![[r#"
         02fc70110100fb60eaf0f1f2f3f4f5f6f7f8f9fafbfb00fbfc00fbfd00fbfe00
         fbff00010840fb0002fb0010fb0080fc00000400fc00002000fc00000001fc00
         000008fc00000040fd0000000002000000fd0000000010000000fd0000000080
         000000fd0000000000040000fd0000000000200000fd00f2052a01000000fbfb
         00fc00000100fd0068e5cf8b010000
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn text() {
-    check::<String>(&"z1".to_owned(), &expect![[r#"
+    check::<String>(
+        &"z1".to_owned(),
+        &expect![[r#"
         02027a31
-    "#]]);
+    "#]],
+    );
 }
-
 
 #[test]
 fn a_length_beyond_the_limit_is_refused_before_memory_is_asked_for() {
