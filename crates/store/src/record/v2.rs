@@ -165,8 +165,9 @@ pub(crate) struct SliceEndpoint {
     pub(crate) workload: u32,
     /// 0 bare, 1 pod, 2 external workload.
     pub(crate) target: u8,
-    /// The workload's namespace and name; empty for a bare one. An empty namespace is the slice's.
+    /// The workload's namespace; empty for a bare address.
     pub(crate) namespace: String,
+    /// Its name, without the slice's `name_prefix`; empty for a bare address.
     pub(crate) name: String,
     pub(crate) hostname: Option<String>,
     /// An interned text; 0: none.

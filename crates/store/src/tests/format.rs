@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use model::{
-    Change, Family, Kind, Object, OwnerRef, ResourceVersion, Revision, Slice, SliceEndpoint,
-    SliceMeta, SlicePort, Target,
+    Change, Claim, Family, Kind, Object, OwnerRef, ResourceVersion, Revision, SignatureItem, Slice,
+    SliceEndpoint, SliceMeta, SlicePort, Target, WorkloadKind,
 };
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 
@@ -73,11 +73,12 @@ fn slice(endpoints: Vec<SliceEndpoint>) -> Object {
     })
 }
 
-fn workload(node: &str) -> Object {
+fn workload(kind: WorkloadKind, node: &str) -> Object {
     let Object::Workload(mut workload) = pod("carts") else { unreachable!("a pod is a workload") };
     let owner = OwnerRef { kind: "ReplicaSet".to_owned(), name: "cart-7d".to_owned() };
     workload.template.owner = Some(owner);
     "cart-7d-".clone_into(&mut workload.template.name_prefix);
+    workload.template.kind = kind;
     workload.node = Some(node.to_owned());
     Object::Workload(workload)
 }
@@ -100,9 +101,9 @@ fn fill(writer: &mut Writer) {
         put(Kind::ReplicaSet, "cart-7d", 2, owned),
         put(Kind::Service, "svc-0", 3, service(false)),
         put(Kind::Service, "gone", 4, service(false)),
-        put(Kind::Pod, "cart-7d-a", 5, workload("node-1")),
-        put(Kind::Pod, "cart-7d-b", 6, workload("node-2")),
-        put(Kind::ExternalWorkload, "vm", 7, workload("node-1")),
+        put(Kind::Pod, "cart-7d-a", 5, workload(WorkloadKind::Pod, "node-1")),
+        put(Kind::Pod, "cart-7d-b", 6, workload(WorkloadKind::Pod, "node-2")),
+        put(Kind::ExternalWorkload, "vm", 7, workload(WorkloadKind::External, "node-1")),
         put(Kind::EndpointSlice, "s1", 8, slice(all)),
         put(Kind::EndpointSlice, "s2", 9, slice(both)),
     ];
@@ -118,35 +119,72 @@ fn fill(writer: &mut Writer) {
     writer.commit(NOW, second).unwrap();
 }
 
-/// All that a Service has, now and as it was at each revision, as text.
+/// All that a Service has, now and as it was at each revision, as text. It is spelled out, so that the model may
+/// change its shape.
 fn dump(reader: &Reader) -> String {
     let snapshot = reader.snapshot().unwrap();
     let mut text = format!("revision {}\n", snapshot.revision().0);
     let checkpoint = snapshot.checkpoint(source(Kind::Pod)).unwrap();
-    writeln!(text, "pods up to {:?}", checkpoint.map(|version| version.0)).unwrap();
+    writeln!(text, "pods up to {}", checkpoint.unwrap().0).unwrap();
     for kind in Kind::ALL {
-        let mut names = Vec::new();
-        let visit =
-            &mut |name, version: ResourceVersion| names.push(format!("{name} {}", version.0));
+        let visit = &mut |name, version: ResourceVersion| {
+            writeln!(text, "{} {name} in version {}", kind.name(), version.0).unwrap();
+        };
         snapshot.objects(source(kind), visit).unwrap();
-        writeln!(text, "{}: {names:?}", kind.name()).unwrap();
     }
     let name = service(0);
     let rows = snapshot.service(&name).unwrap();
     for revision in (snapshot.trimmed().0..=snapshot.revision().0).map(Revision) {
-        writeln!(text, "\nat {}: {:?}", revision.0, rows.object(revision).unwrap()).unwrap();
+        let object = rows.object(revision).unwrap();
+        let object = object.map_or("no Service", |service| match service.local_traffic {
+            true => "local traffic only",
+            false => "a Service",
+        });
+        writeln!(text, "\nrevision {}: {object}", revision.0).unwrap();
         for (signature, count) in rows.signatures(revision).unwrap() {
-            writeln!(text, "{count} of {signature:?}").unwrap();
+            let item = |item: &SignatureItem| {
+                format!("{:?} {} hints={}", item.class, meta(&item.slice), item.hints.join(","))
+            };
+            let items: Vec<_> = signature.0.iter().map(item).collect();
+            writeln!(text, "{count} x {}", items.join(" + ")).unwrap();
         }
-        rows.compare::<Error>(Some(revision), Scope::All, None, &mut |ip, then, now| {
-            let same = if then == now { "" } else { "not " };
-            writeln!(text, "{ip} ({same}as it is now)").unwrap();
-            then.iter().for_each(|claim| writeln!(text, "  {claim:?}").unwrap());
+        rows.compare::<Error>(Some(revision), Scope::All, None, &mut |_, then, _| {
+            then.iter().for_each(|it| writeln!(text, "{}", claim(it)).unwrap());
             Ok(())
         })
         .unwrap();
     }
     text
+}
+
+fn claim(claim: &Claim) -> String {
+    let Claim { ip, class, name, workload, node, slice, hostname, zone, hints, rank, peers } =
+        claim;
+    let part = |name: &str, text: Option<&str>| {
+        text.map(|text| format!(" {name}={text}")).unwrap_or_default()
+    };
+    let owner = workload.as_ref().and_then(|workload| workload.owner.as_ref());
+    let owner = owner.map(|owner| format!("{}/{}", owner.kind, owner.name));
+    let account = workload.as_ref().map(|workload| workload.service_account.as_str());
+    let peer = |peer: &model::Peer| format!("{}@{}", peer.ip, meta(&peer.slice));
+    [
+        format!("{ip} {class:?} {name:?}"),
+        part("owner", owner.as_deref()),
+        part("account", account),
+        part("node", node.as_deref()),
+        part("slice", Some(&meta(slice))),
+        part("hostname", hostname.as_deref()),
+        part("zone", zone.as_deref()),
+        part("hints", Some(&hints.join(","))),
+        format!(" rank={rank} peers={}", peers.iter().map(peer).collect::<Vec<_>>().join(",")),
+    ]
+    .concat()
+}
+
+fn meta(meta: &SliceMeta) -> String {
+    let ports = meta.ports.iter().flatten();
+    let ports = ports.map(|port| format!("{}:{}", port.name, port.port.unwrap_or(0)));
+    ports.collect::<Vec<_>>().join(",")
 }
 
 /// The file was made by this test with [`MAKE`] set to anything, at format 2 and redb 4.6.0.
