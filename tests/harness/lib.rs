@@ -5,4 +5,5 @@ pub mod apiserver;
 pub mod client;
 pub mod golden;
 pub mod http;
+pub mod kill;
 pub mod shown;

@@ -34,6 +34,9 @@ mod check;
 mod read;
 mod service;
 
+#[doc(hidden)]
+pub mod fuzz;
+
 pub use check::Fault;
 pub use disk::{Birth, Config, Fsync, Undo, open};
 pub use error::Error;

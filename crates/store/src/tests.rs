@@ -12,6 +12,7 @@ use model::{
 use crate::{Birth, Error, Reader, Scope, Writer, open};
 
 pub(crate) mod fixture;
+mod format;
 
 use fixture::{NOW, Random, config, join, key, put, random_object, source, workload_key};
 

@@ -42,3 +42,9 @@ pub(crate) fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, Error> {
     }
     Ok(record)
 }
+
+#[cfg(test)]
+pub(crate) mod sample;
+
+#[cfg(test)]
+mod tests;

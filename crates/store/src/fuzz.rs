@@ -1,0 +1,163 @@
+//! Doors for fuzzers: what a damaged file may do to us, in three sizes. Each panics where something doesn't hold;
+//! `fuzz/` has the targets, and the tests beside this run the same with mutations of their own.
+
+use std::fmt::Debug;
+use std::path::Path;
+
+use bincode::{Decode, Encode};
+use model::{
+    ClusterId, Kind, Metadata, OwnerRef, PortSet, Server, Service, ServiceName, SliceMeta, Source,
+    Template,
+};
+
+use crate::key::{self, KeyBuf, KeyReader, RowKey};
+use crate::record::{self, convert, v2};
+use crate::{Birth, Config, Error, Fsync, Reader, Scope, Undo, open, slices, workload};
+
+/// Bytes as each record: refused, or a value that can be written, and then is read as the same.
+pub fn record(bytes: &[u8]) {
+    if let Some(object) = stable::<v2::Object>(bytes) {
+        match object.body {
+            Some(v2::Body::Service(service)) => converted(&Service::from(service)),
+            Some(v2::Body::Server(server)) => converted(&Server::from(server)),
+            _ => {}
+        }
+    }
+    if let Some(slice) = stable::<v2::Slice>(bytes) {
+        slices::texts(&slice);
+        for endpoint in &slice.endpoints {
+            // A name that is none is an error, whatever the bytes.
+            slices::workload_key(&slice, endpoint).ok();
+        }
+    }
+    if let Some(Some(service)) = stable::<Option<v2::Service>>(bytes) {
+        converted(&Service::from(service));
+    }
+    if let Some(template) = stable::<v2::Template>(bytes) {
+        converted(&Template::from(template));
+    }
+    if let Some(metadata) = stable::<v2::Metadata>(bytes) {
+        converted(&Metadata::from(metadata));
+    }
+    if let Some(meta) = stable::<v2::SliceMeta>(bytes) {
+        converted(&SliceMeta::from(meta));
+    }
+    stable::<v2::Row>(bytes).map(|row| convert::class(row.class));
+    stable::<v2::Signature>(bytes);
+    stable::<v2::UndoneRows>(bytes);
+    stable::<v2::Checkpoint>(bytes);
+    stable::<v2::Touched>(bytes);
+    stable::<v2::Interned>(bytes);
+    stable::<v2::Meta>(bytes);
+    stable::<String>(bytes);
+}
+
+/// What is read, is written, and is read again: the same. Shortest forms only are written, so the bytes may differ.
+fn stable<T: Encode + Decode<()> + PartialEq + Debug>(bytes: &[u8]) -> Option<T> {
+    let value: T = record::decode(bytes).ok()?;
+    let again = record::encode(&value).and_then(|bytes| record::decode::<T>(&bytes));
+    assert!(again.as_ref().is_ok_and(|again| *again == value), "{value:?} became {again:?}");
+    Some(value)
+}
+
+/// What the model makes of a record can be looked at.
+fn converted(value: &impl Debug) {
+    assert!(!format!("{value:?}").is_empty());
+}
+
+/// Bytes as each key: none, or one that is written as they begin.
+pub fn key(bytes: &[u8]) {
+    let begins = |key: Vec<u8>| assert!(bytes.starts_with(&key), "{bytes:?} was read as {key:?}");
+    if let Some(row) = RowKey::read(bytes) {
+        begins(row.write(KeyReader(bytes).u32().unwrap_or(0)));
+    }
+    if let Some(claim) = workload::claim_key(bytes) {
+        begins(key::claim(claim));
+    }
+    if let Some(undone) = key::undone(bytes) {
+        let mut reader = KeyReader(bytes);
+        let (service, revision) = (reader.u32(), reader.u64());
+        let revision = model::Revision(revision.unwrap_or(0));
+        begins(key::undo(service.unwrap_or(0), revision, &undone));
+    }
+    if let Some(ip) = KeyReader(bytes).ip() {
+        begins(KeyBuf::new().ip(ip).done());
+    }
+    let kind = bytes.get(2).and_then(|kind| Kind::ALL.into_iter().find(|it| *it as u8 == *kind));
+    if let (Some(kind), Some(name), [high, low, ..]) = (kind, key::object_name(bytes), bytes) {
+        let cluster = ClusterId(u16::from_be_bytes([*high, *low]));
+        begins(key::object(Source { cluster, kind }, &name));
+    }
+    let end = key::prefix_end(bytes);
+    assert!(bytes.len() >= 64 || bytes < end.as_slice(), "{end:?} ends nothing");
+}
+
+/// Bytes as the file of an empty folder: opened, replaced by a new one, or refused. One that is opened can be read,
+/// or says where it is damaged; one that was replaced is empty and whole.
+pub fn file(folder: &Path, bytes: &[u8]) -> Result<Birth, Error> {
+    let failed = |error: std::io::Error| Error::Folder {
+        path: folder.to_owned(),
+        reason: error.to_string(),
+    };
+    std::fs::write(folder.join("spillway.redb"), bytes).map_err(failed)?;
+    let (mut writer, reader, birth) = open(folder, config())?;
+    let checked = writer.check();
+    let read = read(&reader);
+    if let Birth::Rebuilt { .. } = &birth {
+        assert!(checked.is_ok_and(|faults| faults.is_empty()), "a new file has faults");
+        assert!(read.is_ok_and(|rows| rows == 0), "a new file has rows");
+        return Ok(birth);
+    }
+    // What the check finds whole is whole for readers too.
+    if checked.is_ok_and(|faults| faults.is_empty()) {
+        read?;
+    }
+    Ok(birth)
+}
+
+/// Reads all Services of a file as streams do. Gives how many claims there were.
+fn read(reader: &Reader) -> Result<usize, Error> {
+    let snapshot = reader.snapshot()?;
+    let mut names = Vec::new();
+    let source = Source { cluster: ClusterId::LOCAL, kind: Kind::Service };
+    snapshot.objects(source, &mut |name, _| names.push(name))?;
+    let mut claims = 0;
+    for object in names {
+        let rows = snapshot.service(&ServiceName { cluster: ClusterId::LOCAL, object })?;
+        for since in [None, Some(snapshot.trimmed())] {
+            rows.compare::<Error>(since, Scope::All, None, &mut |_, then, now| {
+                claims += then.len() + now.len();
+                Ok(())
+            })?;
+        }
+        rows.object(snapshot.trimmed())?;
+        rows.signatures(snapshot.trimmed())?;
+    }
+    reader.table_stats()?;
+    Ok(claims)
+}
+
+fn config() -> Config {
+    let undo = Undo { bytes_max: 10_000, age_max: 1_000 };
+    Config { cache_bytes: 1 << 20, join, join_version: 1, undo, fsync: Fsync::Together }
+}
+
+fn join(template: &Template, _: Option<Option<&OwnerRef>>, _: &[Server]) -> Metadata {
+    Metadata {
+        kind: template.kind,
+        namespace: template.namespace.clone(),
+        control_plane_ns: None,
+        owner: None,
+        service_account: template.service_account.clone(),
+        pod_template_hash: None,
+        name_prefix: template.name_prefix.clone(),
+        opaque: None,
+        opaque_by_server: PortSet::default(),
+        skip_inbound: PortSet::default(),
+        proxy: None,
+        mesh_tls: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! The program as users build it, and a process of it that can be killed.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::http;
+
+/// Between two looks at a process: it can't wake us.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How long a start may take, on a busy machine and after a repair.
+const START_MAX: Duration = Duration::from_secs(20);
+
+/// The only clock of these tests.
+#[expect(clippy::disallowed_methods, reason = "when a process is killed is a matter of real time")]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// The program.
+pub struct Program(PathBuf);
+
+impl Program {
+    /// Builds it into the folder and profile that this test was built in.
+    pub fn build() -> Result<Program> {
+        let exe = std::env::current_exe()?;
+        let profile = exe.ancestors().nth(2).context("a test outside of a target folder")?;
+        let target = profile.parent().context("a profile without a folder")?;
+        let name = profile.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = if name == "debug" { "dev" } else { name };
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "-p", "spillway", "--bin", "spillway", "--profile", name])
+            .arg("--target-dir")
+            .arg(target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()?;
+        ensure!(built.success(), "the program does not build");
+        Ok(Program(profile.join("spillway")))
+    }
+
+    /// Starts it on a folder of manifests and one of data.
+    pub fn serve(&self, folder: &Path, fsync_commit: bool) -> Result<Server> {
+        let log = folder.join("log");
+        let stderr = File::create(&log)?;
+        let mut command = Command::new(&self.0);
+        command.arg("serve").args(["--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"]);
+        command.args(["--log-format", "json"]);
+        command.arg("--manifests").arg(folder.join("manifests"));
+        command.arg("--data").arg(folder.join("data"));
+        if fsync_commit {
+            command.args(["--fsync", "commit"]);
+        }
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn();
+        let child = child.with_context(|| format!("cannot start {}", self.0.display()))?;
+        Ok(Server { child, log, polling: None, samples: Arc::default() })
+    }
+}
+
+/// What the process said of itself, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// When the answer had come.
+    pub at: Instant,
+    /// The revision that streams see.
+    pub revision: u64,
+    /// How often commits had been made durable together.
+    pub syncs: u64,
+}
+
+/// A process. Dropping it kills it.
+pub struct Server {
+    child: Child,
+    log: PathBuf,
+    polling: Option<JoinHandle<()>>,
+    samples: Arc<Mutex<Vec<Sample>>>,
+}
+
+impl Server {
+    /// Waits until it serves; gives its addresses, the one for proxies first.
+    pub async fn serving(&mut self) -> Result<(SocketAddr, SocketAddr)> {
+        let begun = now();
+        loop {
+            let log = std::fs::read_to_string(&self.log)?;
+            if let Some(line) = log.lines().find(|line| line.contains("\"serving\"")) {
+                let line: serde_json::Value = serde_json::from_str(line)?;
+                let addr = |name: &str| -> Result<SocketAddr> {
+                    let field = line["fields"][name].as_str().context("no such field")?;
+                    field.parse().with_context(|| format!("{field} is no address"))
+                };
+                return Ok((addr("addr")?, addr("admin")?));
+            }
+            self.alive()?;
+            ensure!(begun.elapsed() < START_MAX, "it does not serve:\n{log}");
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+    }
+
+    /// Fails if it has ended by itself.
+    pub fn alive(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            bail!("it ended by itself with {status}:\n{log}");
+        }
+        Ok(())
+    }
+
+    /// From now on, what it says of itself is written down.
+    pub fn watch(&mut self, admin: SocketAddr) {
+        let samples = Arc::clone(&self.samples);
+        self.polling = Some(tokio::spawn(async move {
+            loop {
+                // Once it is killed, there is no answer any more.
+                if let Ok((200, body)) = http::get(admin, "/metrics").await {
+                    samples.lock().extend(sample(&body));
+                }
+                tokio::time::sleep(LOOK_INTERVAL).await;
+            }
+        }));
+    }
+
+    /// Kills it (SIGKILL), and waits until it is gone. Gives what it said of itself before, and when it was killed.
+    pub fn kill(mut self) -> Result<(Vec<Sample>, Instant)> {
+        self.alive()?;
+        let at = now();
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok((std::mem::take(&mut *self.samples.lock()), at))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(polling) = &self.polling {
+            polling.abort();
+        }
+        // Where it is gone already, there is nothing to kill.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn sample(metrics: &str) -> Option<Sample> {
+    let value = |name: &str| {
+        let mut lines = metrics.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
+    let (revision, syncs) = (value("spillway_revision ")?, value("spillway_sync_seconds_count ")?);
+    Some(Sample { at: now(), revision, syncs })
+}
