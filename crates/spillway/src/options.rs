@@ -39,6 +39,8 @@ pub struct Options {
     pub undo: Undo,
     /// How long commits may wait until they are durable together; `None`: each is durable before it is visible.
     pub fsync_interval: Option<Duration>,
+    /// How large the store's file may become; there, nothing more is written, and answers go on.
+    pub disk_quota_bytes: Option<u64>,
 }
 
 /// Where a cluster's objects come from.
@@ -72,6 +74,7 @@ impl Options {
             cache_bytes: CACHE_BYTES,
             undo: UNDO,
             fsync_interval: Some(FSYNC_INTERVAL),
+            disk_quota_bytes: None,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Reading: snapshots of one revision each, short-lived, as many at a time as are wanted.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lru::LruCache;
@@ -12,6 +11,7 @@ use model::{
 use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
 use redb::{Database, ReadableDatabase};
 
+use crate::disk::DiskHealth;
 use crate::record::{self, v2};
 use crate::schema::ReadTables;
 use crate::service::ServiceRows;
@@ -29,11 +29,15 @@ pub struct Reader {
     shared: Arc<Shared>,
 }
 
+/// Asks how long the file is.
+type FileBytes = Box<dyn Fn() -> u64 + Send + Sync>;
+
 /// What all readers, and the writer, share.
 pub(crate) struct Shared {
     /// `None` once the writer is gone. Each snapshot holds the lock, so that closing waits for them.
     database: Arc<RwLock<Option<Arc<Database>>>>,
-    path: PathBuf,
+    disk: Arc<DiskHealth>,
+    file_bytes: FileBytes,
     stats: Mutex<Stats>,
     interned: Mutex<Interned>,
 }
@@ -54,6 +58,10 @@ impl Shared {
         *self.stats.lock() = stats;
     }
 
+    pub(crate) fn disk(&self) -> &DiskHealth {
+        &self.disk
+    }
+
     /// Closes the file for readers, once the snapshots that there are have been dropped.
     pub(crate) fn close(&self) {
         *self.database.write() = None;
@@ -61,10 +69,15 @@ impl Shared {
 }
 
 impl Reader {
-    pub(crate) fn new(database: Arc<Database>, path: PathBuf) -> Reader {
+    pub(crate) fn new(
+        database: Arc<Database>,
+        disk: Arc<DiskHealth>,
+        file_bytes: FileBytes,
+    ) -> Reader {
         let shared = Shared {
             database: Arc::new(RwLock::new(Some(database))),
-            path,
+            disk,
+            file_bytes,
             stats: Mutex::default(),
             interned: Mutex::new(Interned {
                 metadata: LruCache::new(DECODED_MAX),
@@ -84,7 +97,7 @@ impl Reader {
         let open = self.shared.database.read_arc();
         let txn = open.as_ref().ok_or(Error::Closed)?.begin_read()?;
         let tables = ReadTables::open(&txn)?;
-        let meta: v2::Meta = match tables.meta.get(crate::disk::META_KEY)? {
+        let meta: v2::Meta = match tables.meta.get(crate::birth::META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
             None => v2::Meta::default(),
         };
@@ -99,7 +112,19 @@ impl Reader {
 
     /// Bytes of the file on disk; 0 if it can't be asked.
     pub fn file_bytes(&self) -> u64 {
-        std::fs::metadata(&self.shared.path).map_or(0, |metadata| metadata.len())
+        (self.shared.file_bytes)()
+    }
+
+    /// How the disk is doing.
+    pub fn disk(&self) -> &DiskHealth {
+        &self.shared.disk
+    }
+
+    /// A number that is equal for equal stores: it is made of every key and value of every table. Two replicas that
+    /// wrote the same commits can compare it, and so can a copy and its original. Reads the whole file.
+    pub fn digest(&self) -> Result<u64, Error> {
+        let open = self.shared.database.read_arc();
+        crate::digest::digest(&open.as_ref().ok_or(Error::Closed)?.begin_read()?)
     }
 
     /// Rows and bytes of each table. Reads the whole file.

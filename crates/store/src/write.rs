@@ -11,8 +11,9 @@ use model::limits::COMMIT_ENDPOINTS_MAX;
 use model::{Change, ClusterId, Revision, Source, Template, Time};
 use redb::{Database, Durability, ReadableTable};
 
+use crate::birth::{META_KEY, trouble};
 use crate::bulk::Pending;
-use crate::disk::META_KEY;
+use crate::disk::DiskHealth;
 use crate::join::Dirty;
 use crate::key::{ServiceId, SliceId, WorkloadId};
 use crate::listing::Listing;
@@ -42,7 +43,7 @@ pub struct Writer {
     unsynced: bool,
     poisoned: bool,
     /// Held for as long as the store is open.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 /// What a commit did.
@@ -107,7 +108,7 @@ impl Writer {
         database: Arc<Database>,
         config: Config,
         shared: Arc<Shared>,
-        lock: File,
+        lock: Option<File>,
     ) -> Result<Writer, Error> {
         let state = State {
             listings: BTreeMap::new(),
@@ -127,12 +128,19 @@ impl Writer {
             poisoned: false,
             _lock: lock,
         };
-        writer.transact(Time::default(), |_| Ok(()))?;
+        // Whatever the disk does: a store that is there can be read.
+        writer.write(Time::default(), |_| Ok(()))?;
         Ok(writer)
     }
 
     /// Writes all changes, or none: one transaction, and one revision if any answer may differ. After an error
-    /// nothing more can be written until the store is opened again. `now` is when the revision is made.
+    /// nothing more can be written until the store is opened again; save for [`Error::DiskFailing`], after which
+    /// all is as before. `now` is when the revision is made.
+    ///
+    /// If the disk stops taking writes meanwhile, readers see the commit all the same; it becomes durable when the
+    /// disk is well again, and nothing is written before.
+    ///
+    /// Whoever has to keep the changes until they are written asks [`Writer::ready`] first.
     pub fn commit(&mut self, now: Time, changes: Vec<Change>) -> Result<Commit, Error> {
         self.transact(now, |work| {
             for change in changes {
@@ -145,6 +153,7 @@ impl Writer {
     /// One bounded piece of the work that waits: sweeping ended listings, trimming the undo log. `None` if
     /// there is none.
     pub fn tick(&mut self, now: Time) -> Result<Option<Commit>, Error> {
+        self.ready()?;
         if self.state.listings.values().any(Listing::ended) {
             return self.transact(now, |work| work.sweep()).map(Some);
         }
@@ -159,9 +168,31 @@ impl Writer {
         now: Time,
         write: impl FnOnce(&mut Work<'_>) -> Result<(), Error>,
     ) -> Result<Commit, Error> {
+        self.ready()?;
+        self.write(now, write)
+    }
+
+    /// Can a transaction begin? If the disk did not take the last one, it gets another chance here; while it
+    /// doesn't the error is [`Error::DiskFailing`], and reading goes on.
+    pub fn ready(&mut self) -> Result<(), Error> {
         if self.poisoned {
             return Err(Error::Poisoned);
         }
+        let healed = self.shared.disk().heal().map_err(trouble);
+        self.poisoned = !matches!(healed, Ok(()) | Err(Error::DiskFailing { .. }));
+        healed
+    }
+
+    /// How the disk is doing.
+    pub fn disk(&self) -> &DiskHealth {
+        self.shared.disk()
+    }
+
+    fn write(
+        &mut self,
+        now: Time,
+        write: impl FnOnce(&mut Work<'_>) -> Result<(), Error>,
+    ) -> Result<Commit, Error> {
         // A failure half-way leaves `state` ahead of the file, and after a failed fsync nothing is known.
         self.poisoned = true;
         let mut txn = self.database.begin_write()?;
@@ -184,10 +215,9 @@ impl Writer {
     }
 
     /// Makes all commits durable. After an error nothing more can be written until the store is opened again.
+    /// While the disk does not take writes it is [`Error::DiskFailing`], and can be tried again.
     pub fn sync(&mut self) -> Result<(), Error> {
-        if self.poisoned {
-            return Err(Error::Poisoned);
-        }
+        self.ready()?;
         if !self.unsynced {
             return Ok(());
         }
@@ -221,6 +251,10 @@ fn unexpected(error: impl std::fmt::Display) -> Error {
 /// The store is closed with its writer: another process may open the file as soon as this returns.
 impl Drop for Writer {
     fn drop(&mut self) {
+        // The last chance for what the disk did not take. Without it, the file is as after a power cut.
+        if let Err(error) = self.shared.disk().heal().map_err(trouble) {
+            tracing::warn!(%error, "the last changes are not on disk");
+        }
         self.shared.close();
     }
 }

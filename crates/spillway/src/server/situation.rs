@@ -57,6 +57,14 @@ impl serve::Situation for Situation {
         self.now().map(|opened| opened.reader.file_bytes()).unwrap_or_default()
     }
 
+    fn disk_failing(&self) -> Option<String> {
+        self.now()?.reader.disk().failing()
+    }
+
+    fn disk_quota_bytes(&self) -> Option<u64> {
+        self.now()?.reader.disk().quota_bytes()
+    }
+
     fn sources(&self) -> Vec<SourceStatus> {
         let Some(Opened { watched: Watched::Kubernetes(status), .. }) = self.now() else {
             return Vec::new();

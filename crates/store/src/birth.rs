@@ -3,14 +3,16 @@
 //! Making a redb file is not atomic, so it is made beside, synced, and renamed. A file that can't be read is
 //! moved aside and rebuilt from its sources: it is a cache, and a crash loop is worse than a relist.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Join, Revision, Time};
 use redb::{Database, DatabaseError, ReadableDatabase};
 
+use crate::disk::{self, DiskHealth, Folder, Names, Trouble, Trust, Volume};
 use crate::read::Reader;
 use crate::record::{self, v2};
 use crate::schema::{FORMAT, ReadTables, Tables};
@@ -30,6 +32,8 @@ pub struct Config {
     pub undo: Undo,
     /// When commits reach the disk.
     pub fsync: Fsync,
+    /// How large the file may become. Where it would become larger, the disk counts as full.
+    pub disk_quota_bytes: Option<u64>,
 }
 
 /// When commits reach the disk. With either, a crash leaves exactly the state of some revision, with the
@@ -80,33 +84,51 @@ pub enum Birth {
 const FILE: &str = "spillway.redb";
 const FILE_NEW: &str = "spillway.redb.new";
 const FILE_ASIDE: &str = "spillway.redb.damaged";
+const FILE_SUMS: &str = "spillway.sums";
 const FILE_LOCK: &str = "spillway.lock";
 
 /// Opens the store in a folder, which is made if it isn't there.
 pub fn open(folder: &Path, config: Config) -> Result<(Writer, Reader, Birth), Error> {
-    let failed = |path: &Path, error: io::Error| Error::Folder {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    };
-    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let failed = |error: io::Error| folder_error(folder, &error);
+    let volume = Folder::make(folder).map_err(failed)?;
     let lock = lock(folder)?;
-    let path = folder.join(FILE);
-    let exists = path.try_exists().map_err(|error| failed(&path, error))?;
-    let (database, birth) = match exists.then(|| open_existing(&path, &config)) {
-        None => (create(folder, &config)?, Birth::Created),
-        Some(Ok((database, revision))) => (database, Birth::Opened(revision)),
+    open_locked(Arc::new(volume), config, Some(lock))
+}
+
+/// Opens the store on a volume of the caller's, which nobody else has.
+pub fn open_on(volume: Arc<dyn Volume>, config: Config) -> Result<(Writer, Reader, Birth), Error> {
+    open_locked(volume, config, None)
+}
+
+fn open_locked(
+    volume: Arc<dyn Volume>,
+    config: Config,
+    lock: Option<File>,
+) -> Result<(Writer, Reader, Birth), Error> {
+    let failed = |error: io::Error| folder_error(&volume.path(FILE), &error);
+    let exists = volume.exists(FILE).map_err(failed)?;
+    let (opened, birth) = match exists.then(|| open_existing(&volume, &config)) {
+        None => (create(&volume, &config)?, Birth::Created),
+        Some(Ok(opened)) => {
+            let revision = opened.revision;
+            (opened, Birth::Opened(revision))
+        }
         Some(Err(Refusal::Fatal(error))) => return Err(error),
         Some(Err(Refusal::Unusable(reason))) => {
             // Only the newest damaged file is kept: a crash loop must not fill the disk.
-            let aside = folder.join(FILE_ASIDE);
-            fs::rename(&path, &aside).map_err(|error| failed(&path, error))?;
-            (create(folder, &config)?, Birth::Rebuilt { aside, reason })
+            volume.rename(FILE, FILE_ASIDE).map_err(failed)?;
+            (create(&volume, &config)?, Birth::Rebuilt { aside: volume.path(FILE_ASIDE), reason })
         }
     };
-    let database = Arc::new(database);
-    let reader = Reader::new(database.clone(), path);
+    let database = Arc::new(opened.database);
+    let file_bytes = Box::new(move || volume.len(FILE).unwrap_or(0));
+    let reader = Reader::new(database.clone(), opened.health, file_bytes);
     let writer = Writer::new(database, config, reader.shared(), lock)?;
     Ok((writer, reader, birth))
+}
+
+fn folder_error(path: &Path, error: &io::Error) -> Error {
+    Error::Folder { path: path.to_owned(), reason: error.to_string() }
 }
 
 /// Takes the folder for this process, and writes down which one that is.
@@ -134,6 +156,13 @@ fn lock(folder: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
+/// A file that can be served from.
+struct Opened {
+    database: Database,
+    health: Arc<DiskHealth>,
+    revision: Revision,
+}
+
 /// Why an existing file isn't served from.
 enum Refusal {
     /// It must not be touched.
@@ -142,18 +171,63 @@ enum Refusal {
     Unusable(String),
 }
 
-fn open_existing(path: &Path, config: &Config) -> Result<(Database, Revision), Refusal> {
-    let opened = Database::builder().set_cache_size(config.cache_bytes).open(path);
-    let database = opened.map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
-            Refusal::Fatal(Error::InUse { path: path.to_owned(), pid: "(unknown)".to_owned() })
-        }
+fn open_existing(volume: &Arc<dyn Volume>, config: &Config) -> Result<Opened, Refusal> {
+    let path = volume.path(FILE);
+    let failed = |error: io::Error| Refusal::Fatal(folder_error(&path, &error));
+    if volume.len(FILE).map_err(failed)? == 0 {
+        // redb would take it for a file that is yet to be made.
+        return Err(Refusal::Unusable("it is empty".to_owned()));
+    }
+    let names = Names { main: FILE, sums: FILE_SUMS };
+    let opened = disk::open(volume, names, config.disk_quota_bytes);
+    let (disk, health, trust) = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => Refusal::Fatal(in_use(&path)),
+        _ => failed(error),
+    })?;
+    if let Trust::Condemned(reason) = trust {
+        return Err(Refusal::Unusable(reason));
+    }
+    let mut builder = Database::builder();
+    builder.set_cache_size(config.cache_bytes);
+    // Without sums, nothing is known of the file but what redb finds when it looks at all of it.
+    builder.set_check_integrity_on_open(trust == Trust::Unknown);
+    // redb asserts what a damaged file may not keep. Nothing of it is used after a panic.
+    let opening = catch_unwind(AssertUnwindSafe(|| {
+        let database = builder.create_with_backend(disk).map_err(|e| refusal(e, &path))?;
+        let birth = read_birth(&database).map_err(|error| Refusal::Unusable(error.to_string()))?;
+        Ok((database, birth))
+    }));
+    let opening = opening
+        .unwrap_or_else(|_| Err(Refusal::Unusable("redb panicked when it was opened".to_owned())));
+    let (database, birth) = match (opening, health.lost()) {
+        // redb names the first error once, and not always the caller's.
+        (Err(Refusal::Unusable(_)), Some(reason)) => return Err(Refusal::Unusable(reason)),
+        (opening, _) => opening?,
+    };
+    let revision = recognise(birth, &path, config)?;
+    health.vouch();
+    Ok(Opened { database, health, revision })
+}
+
+fn in_use(path: &Path) -> Error {
+    Error::InUse { path: path.to_owned(), pid: "(unknown)".to_owned() }
+}
+
+fn refusal(error: DatabaseError, path: &Path) -> Refusal {
+    match error {
         DatabaseError::Storage(redb::StorageError::Io(error)) if !damaged(&error) => {
-            Refusal::Fatal(Error::Folder { path: path.to_owned(), reason: error.to_string() })
+            Refusal::Fatal(folder_error(path, &error))
         }
         error => Refusal::Unusable(error.to_string()),
-    })?;
-    let birth = read_birth(&database).map_err(|error| Refusal::Unusable(error.to_string()))?;
+    }
+}
+
+/// Is it a store that can be used as it is? Gives its revision.
+fn recognise(
+    birth: Option<(u32, u32, Revision)>,
+    path: &Path,
+    config: &Config,
+) -> Result<Revision, Refusal> {
     let Some((format, join_version, revision)) = birth else {
         return Err(Refusal::Unusable("it is no Spillway store".to_owned()));
     };
@@ -171,7 +245,7 @@ fn open_existing(path: &Path, config: &Config) -> Result<(Database, Revision), R
         let now = config.join_version;
         return Err(Refusal::Unusable(format!("its rows follow rule {join_version}, now {now}")));
     }
-    Ok((database, revision))
+    Ok(revision)
 }
 
 /// Does the error speak of the file's content, rather than of the disk or of permissions?
@@ -204,20 +278,18 @@ fn read_birth(database: &Database) -> Result<Option<(u32, u32, Revision)>, Error
 /// Where the counters are in the meta table.
 pub(crate) const META_KEY: &[u8] = b"meta";
 
-fn create(folder: &Path, config: &Config) -> Result<Database, Error> {
-    let (path, made) = (folder.join(FILE), folder.join(FILE_NEW));
-    let failed = |error: io::Error| Error::Folder { path: made.clone(), reason: error.to_string() };
-    match fs::remove_file(&made) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
-    let builder = || {
-        let mut builder = Database::builder();
-        builder.set_cache_size(config.cache_bytes);
-        builder
-    };
+fn create(volume: &Arc<dyn Volume>, config: &Config) -> Result<Opened, Error> {
+    let made = volume.path(FILE_NEW);
+    let failed = |error: io::Error| folder_error(&made, &error);
     let opened = |error: DatabaseError| Error::Storage(Box::new(error.into()));
-    let database = builder().create(&made).map_err(opened)?;
+    // Neither may be taken for what belongs to the new file.
+    volume.remove(FILE_NEW).map_err(failed)?;
+    volume.remove(FILE_SUMS).map_err(failed)?;
+    let names = Names { main: FILE_NEW, sums: FILE_SUMS };
+    let (disk, health, _) = disk::open(volume, names, config.disk_quota_bytes).map_err(failed)?;
+    let mut builder = Database::builder();
+    builder.set_cache_size(config.cache_bytes);
+    let database = builder.create_with_backend(disk).map_err(opened)?;
     let txn = database.begin_write()?;
     {
         let mut tables = Tables::open(&txn)?;
@@ -226,8 +298,20 @@ fn create(folder: &Path, config: &Config) -> Result<Database, Error> {
     }
     txn.commit()?;
     database.close().map_err(opened)?;
-    File::open(&made).and_then(|file| file.sync_all()).map_err(failed)?;
-    fs::rename(&made, &path).map_err(failed)?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
-    builder().open(&path).map_err(opened)
+    if let Some(reason) = health.failing() {
+        return Err(Error::DiskFailing { reason });
+    }
+    volume.rename(FILE_NEW, FILE).map_err(failed)?;
+    open_existing(volume, config).map_err(|refusal| match refusal {
+        Refusal::Fatal(error) => error,
+        Refusal::Unusable(reason) => Error::Damaged { what: "a new file", reason },
+    })
+}
+
+/// Nothing can be written while the disk has trouble.
+pub(crate) fn trouble(trouble: Trouble) -> Error {
+    match trouble {
+        Trouble::Failing(reason) => Error::DiskFailing { reason },
+        Trouble::Lost(reason) => Error::Damaged { what: "the disk", reason },
+    }
 }
