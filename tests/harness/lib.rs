@@ -3,6 +3,7 @@
 
 pub mod apiserver;
 pub mod client;
+pub mod crash;
 pub mod golden;
 pub mod http;
 pub mod kill;

@@ -35,13 +35,17 @@ pub fn admin(metrics: Arc<Metrics>, hub: Arc<Hub>, situation: Arc<dyn Situation>
 
 async fn ready(State(admin): State<Admin>) -> Response {
     let waits_for = admin.situation.waits_for();
+    // Answers from disk stay better than none: who can't write is ready nevertheless, and says so.
+    let failing = admin.situation.disk_failing().map(|reason| format!("- {reason}\n"));
+    let failing = failing.unwrap_or_default();
     if waits_for.is_empty() {
-        return "ok\n".into_response();
+        return format!("ok\n{failing}").into_response();
     }
     let mut body = "not ready\n".to_owned();
     for reason in waits_for {
         body.push_str(&format!("- {reason}\n"));
     }
+    body.push_str(&failing);
     (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
 }
 
@@ -79,6 +83,14 @@ mod tests {
             vec![part("total", Some(64), Some(32)), part("resident", None, Some(48))]
         }
 
+        fn disk_failing(&self) -> Option<String> {
+            Some("the disk quota of 1 MiB is used up".to_owned())
+        }
+
+        fn disk_quota_bytes(&self) -> Option<u64> {
+            Some(1 << 20)
+        }
+
         fn sources(&self) -> Vec<SourceStatus> {
             let source = Source { cluster: ClusterId::LOCAL, kind: Kind::Pod };
             vec![SourceStatus { source, live: true, restarts: 3, decode_failures: 1 }]
@@ -107,7 +119,10 @@ mod tests {
         assert_eq!(ask("/ping").await, (StatusCode::OK, "pong\n".to_owned()));
         let (status, body) = ask("/ready").await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(body, "not ready\n- the pods are still being listed\n");
+        assert_eq!(
+            body,
+            "not ready\n- the pods are still being listed\n- the disk quota of 1 MiB is used up\n"
+        );
         assert_eq!(ask("/debug/pprof").await.0, StatusCode::NOT_FOUND);
     }
 
@@ -126,6 +141,8 @@ mod tests {
             spillway_revision 41
             spillway_undo_entries 0
             spillway_store_file_bytes 4096
+            spillway_disk_failing 1
+            spillway_disk_quota_bytes 1048576
             spillway_undo_bytes 0
             spillway_commits_total 0
             spillway_commit_seconds_sum 0.0

@@ -27,6 +27,10 @@ pub trait Situation: Send + Sync + 'static {
     fn file_bytes(&self) -> u64;
     /// How memory is divided, and used.
     fn memory(&self) -> Vec<MemoryPart>;
+    /// Why the store's disk doesn't take writes, in a sentence; `None` if it does.
+    fn disk_failing(&self) -> Option<String>;
+    /// How large the store's file may become, if there is a limit.
+    fn disk_quota_bytes(&self) -> Option<u64>;
     /// The sources that are watched.
     fn sources(&self) -> Vec<SourceStatus>;
     /// What keeps the server from being ready, one sentence each; empty when it is.
@@ -184,6 +188,11 @@ impl Scrape {
         page.gauge("revision", "Newest revision of the store", store.revision.0)?;
         page.gauge("undo_entries", "Entries of the undo log", store.undo_entries)?;
         page.gauge("store_file_bytes", "Bytes of the store on disk", self.situation.file_bytes())?;
+        let failing = u64::from(self.situation.disk_failing().is_some());
+        page.gauge("disk_failing", "The disk does not take writes; answers go on", failing)?;
+        if let Some(bytes) = self.situation.disk_quota_bytes() {
+            page.gauge("disk_quota_bytes", "Bytes that the store may take on disk", bytes)?;
+        }
         page.gauge("undo_bytes", "Bytes of the undo log's entries", store.undo_bytes)?;
         page.counter("commits", "Commits since the start", self.hub.commit_count())?;
         let Metrics { commit_seconds, commit_changes, sync_seconds, .. } = &*self.metrics;

@@ -37,6 +37,8 @@ pub struct Options {
     pub undo: Undo,
     /// How long commits may wait until they are durable together; `None`: each is durable before it is visible.
     pub fsync_interval: Option<Duration>,
+    /// How large the store's file may become; there, nothing more is written, and answers go on.
+    pub disk_quota_bytes: Option<u64>,
 }
 
 /// Where a cluster's objects come from.
@@ -70,6 +72,7 @@ impl Options {
             memory: Budget::of_cgroup(),
             undo: UNDO,
             fsync_interval: Some(FSYNC_INTERVAL),
+            disk_quota_bytes: None,
         }
     }
 }

@@ -5,15 +5,14 @@
 //! ([`crate::table`]). Readers never wait: they read the old file until the new one is whole. Whatever goes wrong with
 //! the copy, it is given up, and nothing is lost but time. The disk holds both files only while the copy is made.
 
+use redb::{Durability, ReadableDatabase, TableDefinition, WriteTransaction};
 use std::ops::Bound;
-use std::sync::Arc;
 
-use redb::{Database, Durability, ReadableDatabase, TableDefinition};
-
+use crate::birth::{self, OpenFile};
 use crate::bulk::{self, Pending};
 use crate::schema::NAMES;
 use crate::write::Writer;
-use crate::{Error, Stats, disk};
+use crate::{Error, Stats};
 
 /// Rows copied in one step, and their bytes, but for the last row's.
 const STEP_ROWS_MAX: usize = 4_096;
@@ -24,7 +23,7 @@ const WASTE_BYTES_MIN: u64 = 64 << 20;
 
 /// A copy that is being made.
 pub(crate) struct Compaction {
-    pub(crate) copy: Database,
+    pub(crate) copy: OpenFile,
     /// The table that is being copied, as an index of [`NAMES`].
     table: usize,
     /// Its last key that has been copied.
@@ -47,11 +46,9 @@ impl Writer {
     /// Does a bounded piece of compaction, if one is under way, or the file has become twice as large as it needs
     /// to be. May there be more?
     pub fn compact(&mut self) -> Result<bool, Error> {
-        if self.poisoned {
-            return Err(Error::Poisoned);
-        }
+        self.ready()?;
         if self.compaction.is_none() {
-            let wasteful = is_wasteful(self.file_bytes(), &self.shared.stats());
+            let wasteful = is_wasteful(self.shared.file_bytes(), &self.shared.stats());
             if !wasteful || self.compaction_failed {
                 return Ok(false);
             }
@@ -68,8 +65,8 @@ impl Writer {
 
     /// Begins a compaction, whatever it may save. Calls of [`Writer::compact`] carry it on.
     pub fn begin_compaction(&mut self) -> Result<(), Error> {
-        let copy = disk::create_copy(&self.folder, &self.config)?;
-        tracing::info!(bytes = self.file_bytes(), "compacting the store");
+        let copy = birth::create_copy(&self.volume, &self.config)?;
+        tracing::info!(bytes = self.shared.file_bytes(), "compacting the store");
         self.compaction = Some(Compaction { copy, table: 0, after: None });
         Ok(())
     }
@@ -78,7 +75,7 @@ impl Writer {
         tracing::warn!(%error, "the store could not be compacted; it goes on as it is");
         self.compaction = None;
         self.compaction_failed = true;
-        disk::remove_copy(&self.folder);
+        birth::remove_copy(&*self.volume);
     }
 
     /// Copies some rows; after the last ones the copy takes the file's place.
@@ -105,27 +102,39 @@ impl Writer {
             rows.insert(key.value().to_vec(), value.value().to_vec());
         }
         let last = rows.last_key_value().map(|(key, _)| key.clone());
-        let mut txn = compaction.copy.begin_write()?;
-        txn.set_durability(Durability::None).map_err(crate::write::unexpected)?;
+        let txn = compaction.copy.database.begin_write()?;
         bulk::insert(&mut txn.open_table(definition)?, rows)?;
-        txn.commit()?;
         match whole {
             true => (compaction.table, compaction.after) = (compaction.table + 1, None),
             false => compaction.after = last,
         }
+        self.commit_copy(txn)?;
         Ok(true)
+    }
+
+    /// The copy need not be durable before it takes the file's place. If the disk doesn't take it, it is given up
+    /// before much of it is held in memory.
+    pub(crate) fn commit_copy(&self, mut copy: WriteTransaction) -> Result<(), Error> {
+        copy.set_durability(Durability::None).map_err(crate::write::unexpected)?;
+        copy.commit()?;
+        match self.compaction.as_ref().and_then(|compaction| compaction.copy.health.failing()) {
+            Some(reason) => Err(Error::DiskFailing { reason }),
+            None => Ok(()),
+        }
     }
 
     /// The copy is whole: it becomes the store. From here on an old file is read by those only who began earlier.
     fn replace_file(&mut self) -> Result<(), Error> {
         let Some(Compaction { copy, .. }) = self.compaction.take() else { return Ok(()) };
-        let before = self.file_bytes();
-        copy.begin_write()?.commit()?;
-        disk::replace_by_copy(&self.folder)?;
-        self.database = Arc::new(copy);
-        self.shared.replace(Arc::clone(&self.database));
+        let before = self.shared.file_bytes();
+        copy.database.begin_write()?.commit()?;
+        birth::replace_by_copy(&*self.volume, &copy.health)?;
+        // It was written by this process from its first byte.
+        copy.health.vouch();
+        self.database = copy.database.clone();
+        self.shared.replace(copy);
         self.unsynced = false;
-        tracing::info!(before, bytes = self.file_bytes(), "the store is compacted");
+        tracing::info!(before, bytes = self.shared.file_bytes(), "the store is compacted");
         Ok(())
     }
 }

@@ -57,6 +57,12 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The disk does not take writes. Nothing was changed, and the same can be tried again.
+    #[error("nothing can be written: {reason}")]
+    DiskFailing {
+        /// Why, in a sentence.
+        reason: String,
+    },
     /// All 2³² numbers of a kind have been given out; the file must be rebuilt.
     #[error(
         "no number is left for another object; remove the data folder, it is rebuilt from its sources"

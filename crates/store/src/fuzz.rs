@@ -139,7 +139,14 @@ fn read(reader: &Reader) -> Result<usize, Error> {
 
 fn config() -> Config {
     let undo = Undo { bytes_max: 10_000, age_max: 1_000 };
-    Config { cache_bytes: 1 << 20, join, join_version: 1, undo, fsync: Fsync::Together }
+    Config {
+        cache_bytes: 1 << 20,
+        join,
+        join_version: 1,
+        undo,
+        fsync: Fsync::Together,
+        disk_quota_bytes: None,
+    }
 }
 
 fn join(template: &Template, _: Option<Option<&OwnerRef>>, _: &[Server]) -> Metadata {

@@ -6,6 +6,7 @@
 //! *Invariant:* redb and bincode are named in this crate only. It has no tokio, spawns nothing, and never
 //! asks what time it is.
 
+mod birth;
 mod disk;
 mod error;
 mod key;
@@ -31,14 +32,16 @@ mod workload;
 mod write;
 
 mod check;
+mod digest;
 mod read;
 mod service;
 
 #[doc(hidden)]
 pub mod fuzz;
 
+pub use birth::{Birth, Config, Fsync, Undo, open, open_on};
 pub use check::Fault;
-pub use disk::{Birth, Config, Fsync, Undo, open};
+pub use disk::{Disk, DiskHealth, Folder, Volume};
 pub use error::Error;
 pub use read::{Reader, Snapshot};
 pub use service::{Scope, ServiceRows};

@@ -1,7 +1,6 @@
 //! Reading: snapshots of one revision each, short-lived, as many at a time as are wanted.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lru::LruCache;
@@ -12,10 +11,12 @@ use model::{
 use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
 use redb::{Database, ReadableDatabase};
 
+use crate::birth::OpenFile;
+use crate::disk::DiskHealth;
 use crate::record::{self, v2};
 use crate::schema::ReadTables;
 use crate::service::ServiceRows;
-use crate::{Error, Stats, TableStats, disk, key};
+use crate::{Error, Stats, TableStats, key};
 
 /// Interned values kept decoded, of each kind. Most rows share a few of them.
 const DECODED_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
@@ -29,13 +30,17 @@ pub struct Reader {
     shared: Arc<Shared>,
 }
 
+/// Asks how long the file is.
+type FileBytes = Box<dyn Fn() -> u64 + Send + Sync>;
+
 /// What all readers, and the writer, share.
 pub(crate) struct Shared {
     /// `None` once the writer is gone.
     database: Mutex<Option<Arc<Database>>>,
+    health: Mutex<Arc<DiskHealth>>,
     /// Each snapshot holds it, so that closing waits for them.
     open: Arc<RwLock<()>>,
-    path: PathBuf,
+    file_bytes: FileBytes,
     stats: Mutex<Stats>,
     interned: Mutex<Interned>,
 }
@@ -56,24 +61,39 @@ impl Shared {
         *self.stats.lock() = stats;
     }
 
+    pub(crate) fn disk(&self) -> Arc<DiskHealth> {
+        Arc::clone(&self.health.lock())
+    }
+
+    /// Bytes that the file takes on the disk; 0 if it can't be asked.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        (self.file_bytes)()
+    }
+
     /// Closes the file for readers, once the snapshots that there are have been dropped.
     pub(crate) fn close(&self) {
         drop(self.database.lock().take());
         drop(self.open.write());
     }
 
-    /// Later snapshots are of this database; those that there are finish with the one before.
-    pub(crate) fn replace(&self, database: Arc<Database>) {
-        *self.database.lock() = Some(database);
+    /// Later snapshots are of this file; those that there are finish with the one before.
+    pub(crate) fn replace(&self, file: OpenFile) {
+        *self.database.lock() = Some(file.database);
+        *self.health.lock() = file.health;
+    }
+
+    fn database(&self) -> Option<Arc<Database>> {
+        self.database.lock().clone()
     }
 }
 
 impl Reader {
-    pub(crate) fn new(database: Arc<Database>, path: PathBuf) -> Reader {
+    pub(crate) fn new(file: OpenFile, file_bytes: FileBytes) -> Reader {
         let shared = Shared {
-            database: Mutex::new(Some(database)),
+            database: Mutex::new(Some(file.database)),
+            health: Mutex::new(file.health),
             open: Arc::default(),
-            path,
+            file_bytes,
             stats: Mutex::default(),
             interned: Mutex::new(Interned {
                 metadata: LruCache::new(DECODED_MAX),
@@ -91,10 +111,10 @@ impl Reader {
     /// The newest revision. To be dropped soon: as long as it lives, pages of its time aren't used again.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let open = self.shared.open.read_arc();
-        let database = self.shared.database.lock().clone().ok_or(Error::Closed)?;
+        let database = self.shared.database().ok_or(Error::Closed)?;
         let txn = database.begin_read()?;
         let tables = ReadTables::new(txn);
-        let meta: v2::Meta = match tables.meta()?.get(crate::disk::META_KEY)? {
+        let meta: v2::Meta = match tables.meta()?.get(crate::birth::META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
             None => v2::Meta::default(),
         };
@@ -110,13 +130,26 @@ impl Reader {
 
     /// Bytes that the file takes on the disk; 0 if it can't be asked.
     pub fn file_bytes(&self) -> u64 {
-        disk::file_bytes(&self.shared.path)
+        self.shared.file_bytes()
     }
 
     /// Bytes of the file that are cached by this process.
     pub fn cache_bytes(&self) -> u64 {
-        let database = self.shared.database.lock().clone();
+        let database = self.shared.database();
         database.map_or(0, |database| database.cache_stats().used_bytes() as u64)
+    }
+
+    /// How the disk is doing.
+    pub fn disk(&self) -> Arc<DiskHealth> {
+        self.shared.disk()
+    }
+
+    /// A number that is equal for equal stores: it is made of every key and value of every table. Two replicas that
+    /// wrote the same commits can compare it, and so can a copy and its original. Reads the whole file.
+    pub fn digest(&self) -> Result<u64, Error> {
+        let _open = self.shared.open.read_arc();
+        let database = self.shared.database().ok_or(Error::Closed)?;
+        crate::digest::digest(&database.begin_read()?)
     }
 
     /// Rows and bytes of each table. Reads the whole file.

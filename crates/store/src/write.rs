@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lru::LruCache;
@@ -12,10 +11,11 @@ use model::limits::COMMIT_ENDPOINTS_MAX;
 use model::{Change, ClusterId, Revision, Source, Template, Time};
 use redb::{Database, Durability, ReadableTable, WriteTransaction};
 
+use crate::birth::{META_KEY, trouble};
 use crate::bulk::Pending;
 use crate::compact::Compaction;
 use crate::dirty::Dirty;
-use crate::disk::{self, META_KEY};
+use crate::disk::{DiskHealth, Volume};
 use crate::key::{ServiceId, SliceId, WorkloadId};
 use crate::listing::Listing;
 use crate::read::Shared;
@@ -41,7 +41,7 @@ const SLICES_DECODED_MAX: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 pub struct Writer {
     pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
-    pub(crate) folder: PathBuf,
+    pub(crate) volume: Arc<dyn Volume>,
     pub(crate) shared: Arc<Shared>,
     state: State,
     /// The copy that is to take the file's place, while it is made.
@@ -52,7 +52,7 @@ pub struct Writer {
     pub(crate) unsynced: bool,
     pub(crate) poisoned: bool,
     /// Held for as long as the store is open.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 /// What a commit did.
@@ -118,9 +118,9 @@ impl Writer {
     pub(crate) fn new(
         database: Arc<Database>,
         config: Config,
-        folder: PathBuf,
+        volume: Arc<dyn Volume>,
         shared: Arc<Shared>,
-        lock: File,
+        lock: Option<File>,
     ) -> Result<Writer, Error> {
         let state = State {
             listings: BTreeMap::new(),
@@ -135,7 +135,7 @@ impl Writer {
         let mut writer = Writer {
             database,
             config,
-            folder,
+            volume,
             shared,
             state,
             compaction: None,
@@ -144,12 +144,19 @@ impl Writer {
             poisoned: false,
             _lock: lock,
         };
-        writer.transact(Time::default(), |_| Ok(()))?;
+        // Whatever the disk does: a store that is there can be read.
+        writer.write(Time::default(), |_| Ok(()))?;
         Ok(writer)
     }
 
     /// Writes all changes, or none: one transaction, and one revision if any answer may differ. After an error
-    /// nothing more can be written until the store is opened again. `now` is when the revision is made.
+    /// nothing more can be written until the store is opened again; save for [`Error::DiskFailing`], after which
+    /// all is as before. `now` is when the revision is made.
+    ///
+    /// If the disk stops taking writes meanwhile, readers see the commit all the same; it becomes durable when the
+    /// disk is well again, and nothing is written before.
+    ///
+    /// Whoever has to keep the changes until they are written asks [`Writer::ready`] first.
     pub fn commit(&mut self, now: Time, changes: Vec<Change>) -> Result<Commit, Error> {
         self.transact(now, |work| {
             for change in changes {
@@ -162,6 +169,7 @@ impl Writer {
     /// One bounded piece of the work that waits: sweeping ended listings, trimming the undo log. `None` if
     /// there is none.
     pub fn tick(&mut self, now: Time) -> Result<Option<Commit>, Error> {
+        self.ready()?;
         if self.state.listings.values().any(Listing::ended) {
             return self.transact(now, |work| work.sweep()).map(Some);
         }
@@ -176,9 +184,31 @@ impl Writer {
         now: Time,
         write: impl FnOnce(&mut Work<'_>) -> Result<(), Error>,
     ) -> Result<Commit, Error> {
+        self.ready()?;
+        self.write(now, write)
+    }
+
+    /// Can a transaction begin? If the disk did not take the last one, it gets another chance here; while it
+    /// doesn't the error is [`Error::DiskFailing`], and reading goes on.
+    pub fn ready(&mut self) -> Result<(), Error> {
         if self.poisoned {
             return Err(Error::Poisoned);
         }
+        let healed = self.shared.disk().heal().map_err(trouble);
+        self.poisoned = !matches!(healed, Ok(()) | Err(Error::DiskFailing { .. }));
+        healed
+    }
+
+    /// How the disk is doing.
+    pub fn disk(&self) -> Arc<DiskHealth> {
+        self.shared.disk()
+    }
+
+    fn write(
+        &mut self,
+        now: Time,
+        write: impl FnOnce(&mut Work<'_>) -> Result<(), Error>,
+    ) -> Result<Commit, Error> {
         // A failure half-way leaves `state` ahead of the file, and after a failed fsync nothing is known.
         self.poisoned = true;
         let mut txn = self.database.begin_write()?;
@@ -194,7 +224,7 @@ impl Writer {
         if let Some(copy) = copy {
             let repeated = match copy_failure {
                 Some(error) => Err(error),
-                None => commit_copy(copy),
+                None => self.commit_copy(copy),
             };
             if let Err(error) = repeated {
                 self.give_up_compaction(&error);
@@ -205,20 +235,15 @@ impl Writer {
         Ok(commit)
     }
 
-    pub(crate) fn file_bytes(&self) -> u64 {
-        disk::file_bytes(&self.folder.join(disk::FILE))
-    }
-
     /// Are there commits that may not be on disk yet?
     pub fn unsynced(&self) -> bool {
         self.unsynced
     }
 
     /// Makes all commits durable. After an error nothing more can be written until the store is opened again.
+    /// While the disk does not take writes it is [`Error::DiskFailing`], and can be tried again.
     pub fn sync(&mut self) -> Result<(), Error> {
-        if self.poisoned {
-            return Err(Error::Poisoned);
-        }
+        self.ready()?;
         if !self.unsynced {
             return Ok(());
         }
@@ -231,7 +256,7 @@ impl Writer {
 
     /// The transaction of the copy that is being made, in which this one is repeated.
     fn begin_copy(&mut self) -> Option<WriteTransaction> {
-        match self.compaction.as_ref()?.copy.begin_write() {
+        match self.compaction.as_ref()?.copy.database.begin_write() {
             Ok(txn) => Some(txn),
             Err(error) => {
                 self.give_up_compaction(&error);
@@ -256,12 +281,6 @@ impl Writer {
     }
 }
 
-/// The copy need not be durable before it takes the file's place.
-fn commit_copy(mut copy: WriteTransaction) -> Result<(), Error> {
-    copy.set_durability(Durability::None).map_err(unexpected)?;
-    Ok(copy.commit()?)
-}
-
 pub(crate) fn unexpected(error: impl std::fmt::Display) -> Error {
     Error::Damaged { what: "transaction", reason: error.to_string() }
 }
@@ -269,6 +288,10 @@ pub(crate) fn unexpected(error: impl std::fmt::Display) -> Error {
 /// The store is closed with its writer: another process may open the file as soon as this returns.
 impl Drop for Writer {
     fn drop(&mut self) {
+        // The last chance for what the disk did not take. Without it, the file is as after a power cut.
+        if let Err(error) = self.shared.disk().heal().map_err(trouble) {
+            tracing::warn!(%error, "the last changes are not on disk");
+        }
         self.shared.close();
     }
 }

@@ -34,6 +34,9 @@ pub(crate) struct ServeArgs {
     /// durable together.
     #[arg(long, value_name = "WHEN", default_value = "interval=200ms", value_parser = values::fsync)]
     fsync: values::Fsync,
+    /// How large the store's file may become. There, nothing more is learnt until there is room; answers go on.
+    #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
+    disk_quota: Option<usize>,
     /// How far back the undo log reaches: streams further behind begin anew.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::duration)]
     undo_age: Duration,
@@ -150,6 +153,7 @@ impl ServeArgs {
             admin_addr: Some(self.admin_addr),
             memory,
             fsync_interval: self.fsync.interval,
+            disk_quota_bytes: self.disk_quota.map(|bytes| bytes as u64),
             undo: Undo {
                 bytes_max: self.undo_bytes as u64,
                 age_max: u64::try_from(self.undo_age.as_millis()).unwrap_or(u64::MAX),

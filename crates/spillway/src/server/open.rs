@@ -59,5 +59,6 @@ fn config(options: &Options) -> store::Config {
             Some(_) => Fsync::Together,
             None => Fsync::Commit,
         },
+        disk_quota_bytes: options.disk_quota_bytes,
     }
 }

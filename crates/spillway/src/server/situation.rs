@@ -75,6 +75,14 @@ impl serve::Situation for Situation {
         memory.parts().into_iter().map(part).chain([resident]).collect()
     }
 
+    fn disk_failing(&self) -> Option<String> {
+        self.now()?.reader.disk().failing()
+    }
+
+    fn disk_quota_bytes(&self) -> Option<u64> {
+        self.now()?.reader.disk().quota_bytes()
+    }
+
     fn sources(&self) -> Vec<SourceStatus> {
         let Some(Opened { watched: Watched::Kubernetes(status), .. }) = self.now() else {
             return Vec::new();

@@ -65,15 +65,27 @@ pub(super) fn spawn(
 /// At least this often, the undo log is looked at: it grows old while nothing happens, too.
 const TICK_INTERVAL: Duration = Duration::from_secs(30);
 
+/// A disk that doesn't take writes is tried again after this long, then after twice as long, and so on.
+const DISK_RETRY_MIN: Duration = Duration::from_millis(250);
+const DISK_RETRY_MAX: Duration = Duration::from_secs(5);
+
 impl Spine {
     /// Runs until the server ends, or the writer fails.
     fn run(mut self, runtime: &Handle) -> Result<(), store::Error> {
         // A trim may have been cut off by the end of the process before.
         let mut pending = true;
         loop {
-            match runtime.block_on(self.next(pending)) {
+            let next = runtime.block_on(self.next(pending));
+            // What was delivered is kept meanwhile, and sources wait as the queue fills.
+            if !self.disk_ready(runtime)? {
+                return Ok(());
+            }
+            match next {
                 Next::Commit(first) => {
                     self.commit(first)?;
+                    if !self.disk_ready(runtime)? {
+                        return Ok(());
+                    }
                     // One piece after each commit: a busy source must not put off sweeps and trims for ever.
                     pending = self.tick()?;
                 }
@@ -82,6 +94,36 @@ impl Spine {
                 Next::Stop => return self.sync(),
             }
         }
+    }
+
+    /// Waits until the disk takes writes; `false` if the server ends before it does.
+    fn disk_ready(&mut self, runtime: &Handle) -> Result<bool, store::Error> {
+        let (mut wait, mut told) = (DISK_RETRY_MIN, false);
+        loop {
+            match self.writer.ready() {
+                Ok(()) => break,
+                Err(store::Error::DiskFailing { reason }) if !told => {
+                    tracing::error!(%reason, "nothing can be written; answers go on");
+                    told = true;
+                }
+                Err(store::Error::DiskFailing { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            let stopped = runtime.block_on(async {
+                tokio::select! {
+                    () = self.stop.cancelled() => true,
+                    () = sleep(wait) => false,
+                }
+            });
+            if stopped {
+                return Ok(false);
+            }
+            wait = (wait * 2).min(DISK_RETRY_MAX);
+        }
+        if told {
+            tracing::info!("the disk takes writes again");
+        }
+        Ok(true)
     }
 
     async fn next(&mut self, pending: bool) -> Next {

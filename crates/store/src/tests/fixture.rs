@@ -38,7 +38,14 @@ pub(crate) fn join(
 
 pub(crate) fn config(undo_bytes_max: u64) -> Config {
     let undo = Undo { bytes_max: undo_bytes_max, age_max: 1_000 };
-    Config { cache_bytes: 4 << 20, join, join_version: 1, undo, fsync: Fsync::Commit }
+    Config {
+        cache_bytes: 4 << 20,
+        join,
+        join_version: 1,
+        undo,
+        fsync: Fsync::Commit,
+        disk_quota_bytes: None,
+    }
 }
 
 pub(crate) const NOW: Time = Time(0);

@@ -56,6 +56,7 @@ impl Server {
             join_version: resolve::JOIN_VERSION,
             undo: Undo { bytes_max: choice.undo_bytes_max, age_max: u64::MAX },
             fsync: Fsync::Together,
+            disk_quota_bytes: None,
         };
         let (writer, reader, _) = store::open(folder.path(), config).unwrap();
         let (hub, metrics) = (Arc::new(Hub::new()), Arc::new(Metrics::new()));

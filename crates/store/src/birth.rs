@@ -3,14 +3,16 @@
 //! Making a redb file is not atomic, so it is made beside, synced, and renamed. A file that can't be read is
 //! moved aside and rebuilt from its sources: it is a cache, and a crash loop is worse than a relist.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Join, Revision, Time};
 use redb::{Database, DatabaseError, ReadableDatabase};
 
+use crate::disk::{self, DiskHealth, Folder, Names, Trouble, Trust, Volume};
 use crate::read::Reader;
 use crate::record::{self, v2};
 use crate::schema::{FORMAT, ReadTables, Tables};
@@ -30,6 +32,8 @@ pub struct Config {
     pub undo: Undo,
     /// When commits reach the disk.
     pub fsync: Fsync,
+    /// How large the file may become. Where it would become larger, the disk counts as full.
+    pub disk_quota_bytes: Option<u64>,
 }
 
 /// When commits reach the disk. With either, a crash leaves exactly the state of some revision, with the
@@ -77,38 +81,58 @@ pub enum Birth {
     },
 }
 
-pub(crate) const FILE: &str = "spillway.redb";
+const FILE: &str = "spillway.redb";
 const FILE_NEW: &str = "spillway.redb.new";
 const FILE_ASIDE: &str = "spillway.redb.damaged";
+const FILE_SUMS: &str = "spillway.sums";
+const FILE_SUMS_NEW: &str = "spillway.sums.new";
 const FILE_LOCK: &str = "spillway.lock";
 
 /// Opens the store in a folder, which is made if it isn't there.
 pub fn open(folder: &Path, config: Config) -> Result<(Writer, Reader, Birth), Error> {
-    let failed = |path: &Path, error: io::Error| Error::Folder {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    };
-    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let failed = |error: io::Error| folder_error(folder, &error);
+    let volume = Folder::make(folder).map_err(failed)?;
     let lock = lock(folder)?;
+    open_locked(Arc::new(volume), config, Some(lock))
+}
+
+/// Opens the store on a volume of the caller's, which nobody else has.
+pub fn open_on(volume: Arc<dyn Volume>, config: Config) -> Result<(Writer, Reader, Birth), Error> {
+    open_locked(volume, config, None)
+}
+
+fn open_locked(
+    volume: Arc<dyn Volume>,
+    config: Config,
+    lock: Option<File>,
+) -> Result<(Writer, Reader, Birth), Error> {
+    let failed = |error: io::Error| folder_error(&volume.path(FILE), &error);
     // Whoever made a copy did not live to put it in its place.
-    remove_copy(folder);
-    let path = folder.join(FILE);
-    let exists = path.try_exists().map_err(|error| failed(&path, error))?;
-    let (database, birth) = match exists.then(|| open_existing(&path, &config)) {
-        None => (create(folder, &config)?, Birth::Created),
-        Some(Ok((database, revision))) => (database, Birth::Opened(revision)),
+    remove_copy(&*volume);
+    let exists = volume.exists(FILE).map_err(failed)?;
+    let (opened, birth) = match exists.then(|| open_existing(&volume, &config)) {
+        None => (create(&volume, &config)?, Birth::Created),
+        Some(Ok(opened)) => {
+            let revision = opened.revision;
+            (opened, Birth::Opened(revision))
+        }
         Some(Err(Refusal::Fatal(error))) => return Err(error),
         Some(Err(Refusal::Unusable(reason))) => {
             // Only the newest damaged file is kept: a crash loop must not fill the disk.
-            let aside = folder.join(FILE_ASIDE);
-            fs::rename(&path, &aside).map_err(|error| failed(&path, error))?;
-            (create(folder, &config)?, Birth::Rebuilt { aside, reason })
+            volume.rename(FILE, FILE_ASIDE).map_err(failed)?;
+            (create(&volume, &config)?, Birth::Rebuilt { aside: volume.path(FILE_ASIDE), reason })
         }
     };
-    let database = Arc::new(database);
-    let reader = Reader::new(database.clone(), path);
-    let writer = Writer::new(database, config, folder.to_owned(), reader.shared(), lock)?;
+    let Opened { file, .. } = opened;
+    let asked = Arc::clone(&volume);
+    let file_bytes = Box::new(move || asked.allocated(FILE).unwrap_or(0));
+    let reader = Reader::new(file.clone(), file_bytes);
+    let writer = Writer::new(file.database, config, volume, reader.shared(), lock)?;
     Ok((writer, reader, birth))
+}
+
+fn folder_error(path: &Path, error: &io::Error) -> Error {
+    Error::Folder { path: path.to_owned(), reason: error.to_string() }
 }
 
 /// Takes the folder for this process, and writes down which one that is.
@@ -136,6 +160,19 @@ fn lock(folder: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
+/// A file that is open: what reads and writes it, and how its disk is doing.
+#[derive(Clone)]
+pub(crate) struct OpenFile {
+    pub(crate) database: Arc<Database>,
+    pub(crate) health: Arc<DiskHealth>,
+}
+
+/// A file that can be served from.
+struct Opened {
+    file: OpenFile,
+    revision: Revision,
+}
+
 /// Why an existing file isn't served from.
 enum Refusal {
     /// It must not be touched.
@@ -144,18 +181,63 @@ enum Refusal {
     Unusable(String),
 }
 
-fn open_existing(path: &Path, config: &Config) -> Result<(Database, Revision), Refusal> {
-    let opened = Database::builder().set_cache_size(config.cache_bytes).open(path);
-    let database = opened.map_err(|error| match error {
-        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
-            Refusal::Fatal(Error::InUse { path: path.to_owned(), pid: "(unknown)".to_owned() })
-        }
+fn open_existing(volume: &Arc<dyn Volume>, config: &Config) -> Result<Opened, Refusal> {
+    let path = volume.path(FILE);
+    let failed = |error: io::Error| Refusal::Fatal(folder_error(&path, &error));
+    if volume.len(FILE).map_err(failed)? == 0 {
+        // redb would take it for a file that is yet to be made.
+        return Err(Refusal::Unusable("it is empty".to_owned()));
+    }
+    let names = Names { main: FILE, sums: FILE_SUMS };
+    let opened = disk::open(volume, names, config.disk_quota_bytes);
+    let (disk, health, trust) = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => Refusal::Fatal(in_use(&path)),
+        _ => failed(error),
+    })?;
+    if let Trust::Condemned(reason) = trust {
+        return Err(Refusal::Unusable(reason));
+    }
+    let mut builder = Database::builder();
+    builder.set_cache_size(config.cache_bytes);
+    // Without sums, nothing is known of the file but what redb finds when it looks at all of it.
+    builder.set_check_integrity_on_open(trust == Trust::Unknown);
+    // redb asserts what a damaged file may not keep. Nothing of it is used after a panic.
+    let opening = catch_unwind(AssertUnwindSafe(|| {
+        let database = builder.create_with_backend(disk).map_err(|e| refusal(e, &path))?;
+        let birth = read_birth(&database).map_err(|error| Refusal::Unusable(error.to_string()))?;
+        Ok((database, birth))
+    }));
+    let opening = opening
+        .unwrap_or_else(|_| Err(Refusal::Unusable("redb panicked when it was opened".to_owned())));
+    let (database, birth) = match (opening, health.lost()) {
+        // redb names the first error once, and not always the caller's.
+        (Err(Refusal::Unusable(_)), Some(reason)) => return Err(Refusal::Unusable(reason)),
+        (opening, _) => opening?,
+    };
+    let revision = recognise(birth, &path, config)?;
+    health.vouch();
+    Ok(Opened { file: OpenFile { database: Arc::new(database), health }, revision })
+}
+
+fn in_use(path: &Path) -> Error {
+    Error::InUse { path: path.to_owned(), pid: "(unknown)".to_owned() }
+}
+
+fn refusal(error: DatabaseError, path: &Path) -> Refusal {
+    match error {
         DatabaseError::Storage(redb::StorageError::Io(error)) if !damaged(&error) => {
-            Refusal::Fatal(Error::Folder { path: path.to_owned(), reason: error.to_string() })
+            Refusal::Fatal(folder_error(path, &error))
         }
         error => Refusal::Unusable(error.to_string()),
-    })?;
-    let birth = read_birth(&database).map_err(|error| Refusal::Unusable(error.to_string()))?;
+    }
+}
+
+/// Is it a store that can be used as it is? Gives its revision.
+fn recognise(
+    birth: Option<(u32, u32, Revision)>,
+    path: &Path,
+    config: &Config,
+) -> Result<Revision, Refusal> {
     let Some((format, join_version, revision)) = birth else {
         return Err(Refusal::Unusable("it is no Spillway store".to_owned()));
     };
@@ -173,7 +255,7 @@ fn open_existing(path: &Path, config: &Config) -> Result<(Database, Revision), R
         let now = config.join_version;
         return Err(Refusal::Unusable(format!("its rows follow rule {join_version}, now {now}")));
     }
-    Ok((database, revision))
+    Ok(revision)
 }
 
 /// Does the error speak of the file's content, rather than of the disk or of permissions?
@@ -209,39 +291,34 @@ fn read_birth(database: &Database) -> Result<Option<(u32, u32, Revision)>, Error
 /// Where the counters are in the meta table.
 pub(crate) const META_KEY: &[u8] = b"meta";
 
-/// Bytes that a file takes on the disk; 0 if it can't be asked. redb's files have holes.
-pub(crate) fn file_bytes(path: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt as _;
-    fs::metadata(path).map_or(0, |metadata| metadata.blocks() * 512)
+fn create(volume: &Arc<dyn Volume>, config: &Config) -> Result<Opened, Error> {
+    let OpenFile { database, health } = create_copy(volume, config)?;
+    // Nobody else has it yet.
+    let database = Arc::try_unwrap(database).map_err(|_| Error::Closed)?;
+    database.close().map_err(unopened)?;
+    replace_by_copy(&**volume, &health)?;
+    open_existing(volume, config).map_err(|refusal| match refusal {
+        Refusal::Fatal(error) => error,
+        Refusal::Unusable(reason) => Error::Damaged { what: "a new file", reason },
+    })
 }
 
-fn create(folder: &Path, config: &Config) -> Result<Database, Error> {
-    let database = create_copy(folder, config)?;
-    database.close().map_err(opened)?;
-    replace_by_copy(folder)?;
-    builder(config).open(folder.join(FILE)).map_err(opened)
-}
-
-fn opened(error: DatabaseError) -> Error {
+fn unopened(error: DatabaseError) -> Error {
     Error::Storage(Box::new(error.into()))
 }
 
-fn builder(config: &Config) -> redb::Builder {
+/// Makes an empty store beside the one that is there, or is to be.
+pub(crate) fn create_copy(volume: &Arc<dyn Volume>, config: &Config) -> Result<OpenFile, Error> {
+    let made = volume.path(FILE_NEW);
+    let failed = |error: io::Error| folder_error(&made, &error);
+    // Neither may be taken for what belongs to the new file.
+    volume.remove(FILE_NEW).map_err(failed)?;
+    volume.remove(FILE_SUMS_NEW).map_err(failed)?;
+    let names = Names { main: FILE_NEW, sums: FILE_SUMS_NEW };
+    let (disk, health, _) = disk::open(volume, names, config.disk_quota_bytes).map_err(failed)?;
     let mut builder = Database::builder();
     builder.set_cache_size(config.cache_bytes);
-    builder
-}
-
-/// Makes an empty store beside the one that is there, or is to be.
-pub(crate) fn create_copy(folder: &Path, config: &Config) -> Result<Database, Error> {
-    let made = folder.join(FILE_NEW);
-    match fs::remove_file(&made) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::Folder { path: made, reason: error.to_string() });
-        }
-        _ => {}
-    }
-    let database = builder(config).create(&made).map_err(opened)?;
+    let database = builder.create_with_backend(disk).map_err(unopened)?;
     let txn = database.begin_write()?;
     {
         let mut tables = Tables::open(&txn, None)?;
@@ -249,20 +326,31 @@ pub(crate) fn create_copy(folder: &Path, config: &Config) -> Result<Database, Er
         tables.meta.insert(b"join", config.join_version.to_be_bytes().as_slice())?;
     }
     txn.commit()?;
-    Ok(database)
+    Ok(OpenFile { database: Arc::new(database), health })
 }
 
 /// Removes what [`create_copy`] has made; if that fails, the next one does.
-pub(crate) fn remove_copy(folder: &Path) {
-    fs::remove_file(folder.join(FILE_NEW)).ok();
+pub(crate) fn remove_copy(volume: &dyn Volume) {
+    volume.remove(FILE_NEW).ok();
+    volume.remove(FILE_SUMS_NEW).ok();
 }
 
-/// Puts what [`create_copy`] has made in the place of the store. It may be open.
-pub(crate) fn replace_by_copy(folder: &Path) -> Result<(), Error> {
-    let made = folder.join(FILE_NEW);
-    let replaced = File::open(&made)
-        .and_then(|file| file.sync_all())
-        .and_then(|()| fs::rename(&made, folder.join(FILE)))
-        .and_then(|()| File::open(folder)?.sync_all());
-    replaced.map_err(|error| Error::Folder { path: made, reason: error.to_string() })
+/// Puts what [`create_copy`] has made in the place of the store. It may be open; all of it is synced.
+pub(crate) fn replace_by_copy(volume: &dyn Volume, health: &DiskHealth) -> Result<(), Error> {
+    if let Some(reason) = health.failing() {
+        return Err(Error::DiskFailing { reason });
+    }
+    let failed = |error: io::Error| folder_error(&volume.path(FILE_NEW), &error);
+    // Between the two, the file has sums that are not its own, and none that are sealed.
+    volume.remove(FILE_SUMS).map_err(failed)?;
+    volume.rename(FILE_NEW, FILE).map_err(failed)?;
+    volume.rename(FILE_SUMS_NEW, FILE_SUMS).map_err(failed)
+}
+
+/// Nothing can be written while the disk has trouble.
+pub(crate) fn trouble(trouble: Trouble) -> Error {
+    match trouble {
+        Trouble::Failing(reason) => Error::DiskFailing { reason },
+        Trouble::Lost(reason) => Error::Damaged { what: "the disk", reason },
+    }
 }
