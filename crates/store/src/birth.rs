@@ -96,6 +96,27 @@ pub fn open(folder: &Path, config: Config) -> Result<(Writer, Reader, Birth), Er
     open_locked(Arc::new(volume), config, Some(lock))
 }
 
+/// Takes a folder that has no store yet, for as long as the lock is held.
+pub(crate) fn vacant(folder: &Path) -> Result<(Arc<dyn Volume>, File), Error> {
+    let failed = |error: io::Error| folder_error(folder, &error);
+    let volume = Folder::make(folder).map_err(failed)?;
+    let lock = lock(folder)?;
+    if volume.exists(FILE).map_err(failed)? {
+        let reason = format!("{FILE} is there already; move it away first");
+        return Err(Error::Folder { path: folder.to_owned(), reason });
+    }
+    Ok((Arc::new(volume), lock))
+}
+
+/// Is this a store that can be opened, by what it says of itself?
+pub(crate) fn accept(database: &Database, config: &Config) -> Result<(), Error> {
+    match recognise(read_birth(database)?, Path::new(FILE), config) {
+        Ok(_) => Ok(()),
+        Err(Refusal::Fatal(error)) => Err(error),
+        Err(Refusal::Unusable(reason)) => Err(Error::Backup { reason }),
+    }
+}
+
 /// Opens the store on a volume of the caller's, which nobody else has.
 pub fn open_on(volume: Arc<dyn Volume>, config: Config) -> Result<(Writer, Reader, Birth), Error> {
     open_locked(volume, config, None)

@@ -63,6 +63,12 @@ pub enum Error {
         /// Why, in a sentence.
         reason: String,
     },
+    /// A backup could not be written, or is not taken back.
+    #[error("the backup: {reason}")]
+    Backup {
+        /// Why.
+        reason: String,
+    },
     /// All 2³² numbers of a kind have been given out; the file must be rebuilt.
     #[error(
         "no number is left for another object; remove the data folder, it is rebuilt from its sources"

@@ -31,6 +31,7 @@ mod undo;
 mod workload;
 mod write;
 
+mod backup;
 mod check;
 mod digest;
 mod read;
@@ -39,6 +40,7 @@ mod service;
 #[doc(hidden)]
 pub mod fuzz;
 
+pub use backup::{Backup, restore};
 pub use birth::{Birth, Config, Fsync, Undo, open, open_on};
 pub use check::Fault;
 pub use disk::{Disk, DiskHealth, Folder, Volume};

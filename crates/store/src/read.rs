@@ -9,7 +9,7 @@ use model::{
     Text,
 };
 use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
-use redb::{Database, ReadableDatabase};
+use redb::{Database, ReadTransaction, ReadableDatabase};
 
 use crate::birth::OpenFile;
 use crate::disk::DiskHealth;
@@ -142,6 +142,19 @@ impl Reader {
     /// How the disk is doing.
     pub fn disk(&self) -> Arc<DiskHealth> {
         self.shared.disk()
+    }
+
+    /// The newest revision as redb has it, for what reads all of it.
+    pub(crate) fn begin(&self) -> Result<(impl Sized + use<>, ReadTransaction, Revision), Error> {
+        let open = self.shared.open.read_arc();
+        let database = self.shared.database().ok_or(Error::Closed)?;
+        let txn = database.begin_read()?;
+        let meta = txn.open_table(redb::TableDefinition::<&[u8], &[u8]>::new("meta.1"))?;
+        let revision = match meta.get(crate::birth::META_KEY)? {
+            Some(bytes) => record::decode::<v2::Meta>(bytes.value())?.revision,
+            None => 0,
+        };
+        Ok(((database, open), txn, Revision(revision)))
     }
 
     /// A number that is equal for equal stores: it is made of every key and value of every table. Two replicas that

@@ -40,6 +40,7 @@ impl Remains {
             join_version: resolve::JOIN_VERSION,
             undo: Undo { bytes_max: u64::MAX, age_max: u64::MAX },
             fsync: Fsync::Commit,
+            disk_quota_bytes: None,
         };
         let (mut writer, reader, birth) = store::open(copy.path(), config)?;
         let revision = match birth {
