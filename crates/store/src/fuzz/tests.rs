@@ -8,11 +8,11 @@ use std::sync::Once;
 use bincode::Encode;
 
 use super::{file, key, record};
-use crate::Birth;
 use crate::key as keys;
 use crate::record::v2::Name;
 use crate::record::{encode, sample};
 use crate::tests::fixture::{Random, ip, source};
+use crate::{Birth, Error};
 
 /// A file of this format, with rows in every table.
 const FILE: &[u8] = include_bytes!("../tests/formats/format-2.redb");
@@ -164,22 +164,25 @@ fn damaged_files_are_opened_replaced_or_refused() {
     note_panics();
     let mut random = Random(0x5eed);
     let (mut opened, mut rebuilt, mut refused, mut panicked) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for _ in 0..rounds(300, 20_000) {
+    let mut failed = Vec::new();
+    for round in 0..rounds(300, 20_000) {
         let mut bytes = FILE.to_vec();
         mutate_file(&mut random, &mut bytes);
         let folder = tempfile::tempdir().unwrap();
         match catch_unwind(AssertUnwindSafe(|| file(folder.path(), &bytes))) {
             Ok(Ok(Birth::Opened(_))) => opened += 1,
             Ok(Ok(_)) => rebuilt += 1,
-            Ok(Err(_)) => refused += 1,
+            Ok(Err(Error::Newer { .. })) => refused += 1,
+            Ok(Err(error)) => failed.push(format!("{round}: {error}")),
             Err(_) if REDB_MAY_PANIC && PANICKED_IN.take().contains("/redb-") => panicked += 1,
             Err(panic) => resume_unwind(panic),
         }
     }
     let all =
         format!("{opened} opened, {rebuilt} replaced, {refused} refused, {panicked} panicked");
-    assert!(opened > 0 && rebuilt > 0 && refused == 0, "{all}");
     say(&all);
+    assert!(opened > 0 && rebuilt > 0, "{all}");
+    assert_eq!(failed, Vec::<String>::new(), "{all}");
 }
 
 #[expect(clippy::print_stdout, reason = "how it went is for whoever runs it")]
