@@ -1,6 +1,7 @@
 //! The fuzzers' doors without a fuzzer: what is known to be good, changed in every way that damage comes in, from a
 //! fixed seed. `SPILLWAY_LONG=1` goes on for much longer.
 
+use std::backtrace::Backtrace;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::sync::Once;
@@ -8,11 +9,11 @@ use std::sync::Once;
 use bincode::Encode;
 
 use super::{file, key, record};
-use crate::Birth;
 use crate::key as keys;
 use crate::record::v2::Name;
 use crate::record::{encode, sample};
 use crate::tests::fixture::{Random, ip, source};
+use crate::{Birth, Error};
 
 /// A file of this format, with rows in every table.
 const FILE: &[u8] = include_bytes!("../tests/formats/format-2.redb");
@@ -150,11 +151,20 @@ fn note_panics() {
     ONCE.call_once(|| {
         let before = take_hook();
         set_hook(Box::new(move |info| {
-            let file = info.location().map_or("", |location| location.file());
-            PANICKED_IN.set(file.to_owned());
+            let mut file = info.location().map_or("", |location| location.file()).to_owned();
+            // An index out of bounds is the standard library's panic; whose it is, is said by whoever called that.
+            if file.starts_with("/rustc/") {
+                let trace = Backtrace::force_capture().to_string();
+                let told = |line: &&str| {
+                    let here = line.contains("/src/") && !line.contains("/rustc/");
+                    line.contains("/redb-") || (here && !line.contains("fuzz/tests.rs"))
+                };
+                file = trace.lines().find(told).unwrap_or_default().to_owned();
+            }
             if !file.contains("/redb-") {
                 before(info);
             }
+            PANICKED_IN.set(file);
         }));
     });
 }
@@ -164,22 +174,25 @@ fn damaged_files_are_opened_replaced_or_refused() {
     note_panics();
     let mut random = Random(0x5eed);
     let (mut opened, mut rebuilt, mut refused, mut panicked) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for _ in 0..rounds(300, 20_000) {
+    let mut failed = Vec::new();
+    for round in 0..rounds(300, 20_000) {
         let mut bytes = FILE.to_vec();
         mutate_file(&mut random, &mut bytes);
         let folder = tempfile::tempdir().unwrap();
         match catch_unwind(AssertUnwindSafe(|| file(folder.path(), &bytes))) {
             Ok(Ok(Birth::Opened(_))) => opened += 1,
             Ok(Ok(_)) => rebuilt += 1,
-            Ok(Err(_)) => refused += 1,
+            Ok(Err(Error::Newer { .. })) => refused += 1,
+            Ok(Err(error)) => failed.push(format!("{round}: {error}")),
             Err(_) if REDB_MAY_PANIC && PANICKED_IN.take().contains("/redb-") => panicked += 1,
             Err(panic) => resume_unwind(panic),
         }
     }
     let all =
         format!("{opened} opened, {rebuilt} replaced, {refused} refused, {panicked} panicked");
-    assert!(opened > 0 && rebuilt > 0 && refused == 0, "{all}");
     say(&all);
+    assert!(opened > 0 && rebuilt > 0, "{all}");
+    assert_eq!(failed, Vec::<String>::new(), "{all}");
 }
 
 #[expect(clippy::print_stdout, reason = "how it went is for whoever runs it")]
