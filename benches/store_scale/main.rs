@@ -19,7 +19,7 @@ fn main() -> anyhow::Result<()> {
     }
     let parts = ["ingest", "latency", "relist"];
     let asked = |part: &&str| args.iter().any(|arg| arg == part);
-    let all = !parts.iter().any(|part| asked(&part));
+    let all = !parts.iter().any(&asked);
     if all || asked(&"ingest") {
         ingest::run(&data::sizes(&[10_000, 1_000_000, 10_000_000]))?;
     }

@@ -167,7 +167,7 @@ impl Reader {
 
     /// Rows and bytes of each table. Reads the whole file.
     pub fn table_stats(&self) -> Result<Vec<TableStats>, Error> {
-        Ok(self.snapshot()?.tables.sizes()?)
+        self.snapshot()?.tables.sizes()
     }
 }
 
