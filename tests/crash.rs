@@ -1,6 +1,8 @@
 //! The power is cut after every operation on the disk, the disk is full at every write, bits flip: the store holds
 //! exactly the state of one commit, or says why it begins anew.
 
+#![expect(clippy::print_stdout, reason = "how much was tried is worth knowing")]
+
 use std::io;
 use std::sync::Arc;
 
@@ -57,19 +59,23 @@ struct Step {
 /// Writes the workload, and what was acknowledged when. A commit in eight is followed by a sync, if that matters.
 fn record(fsync: Fsync, churn: usize) -> (Vec<Step>, Vec<Op>) {
     let volume = CrashVolume::logged();
-    let (mut writer, reader, birth) = open(&volume, fsync).unwrap();
+    let (mut writer, reader, birth) = open(&volume, fsync).expect("it opens");
     assert_eq!(birth, Birth::Created);
-    let step = |durable| Step { digest: reader.digest().unwrap(), ops: volume.count(), durable };
+    let step = |durable| Step {
+        digest: reader.digest().expect("it can be read"),
+        ops: volume.count(),
+        durable,
+    };
     let mut steps = vec![step(true)];
     for (index, changes) in workload(churn).into_iter().enumerate() {
         let now = Time(index as u64);
-        writer.commit(now, changes).unwrap();
+        writer.commit(now, changes).expect("it can be written");
         steps.push(step(fsync == Fsync::Commit));
-        while writer.tick(now).unwrap().is_some() {
+        while writer.tick(now).expect("it can be written").is_some() {
             steps.push(step(fsync == Fsync::Commit));
         }
         if fsync == Fsync::Together && index % 8 == 7 {
-            writer.sync().unwrap();
+            writer.sync().expect("it can be written");
             steps.push(step(true));
         }
     }
@@ -100,7 +106,7 @@ fn check_cut(image: Image, fsync: Fsync, steps: &[Step], ops: usize, told: &str)
 
 fn cuts(fsync: Fsync, churn: usize, images: usize) {
     let (steps, log) = record(fsync, churn);
-    let wanted: usize = if long() { 10_000 } else { 700 };
+    let wanted: usize = if long() { 13_000 } else { 700 };
     let every = (log.len() * images / wanted).max(1);
     let (mut replay, mut points, mut checked) = (Replay::default(), 0, 0);
     for (index, op) in log.iter().enumerate() {
@@ -168,10 +174,13 @@ fn until_written(volume: &CrashVolume, writer: &mut Writer, reader: &Reader, dig
         if tried == TRIES {
             // If the process ended now, at most the last commit would be missing.
             let (_writer, left, birth) =
-                open(&CrashVolume::of(volume.image()), Fsync::Commit).unwrap();
+                open(&CrashVolume::of(volume.image()), Fsync::Commit).expect("it opens");
             assert!(matches!(birth, Birth::Opened(_)), "{birth:?}");
             let recent = &digests[digests.len().saturating_sub(2)..];
-            assert!(recent.contains(&left.digest().unwrap()), "more than a commit is missing");
+            assert!(
+                recent.contains(&left.digest().expect("it can be read")),
+                "more than a commit is missing"
+            );
             volume.set_fault(None);
         }
     }
@@ -179,18 +188,18 @@ fn until_written(volume: &CrashVolume, writer: &mut Writer, reader: &Reader, dig
 
 /// Writes a short workload whatever the disk does. Gives the digest after each step.
 fn commit_all(volume: &CrashVolume, writer: &mut Writer, reader: &Reader) -> Vec<u64> {
-    let mut digests = vec![reader.digest().unwrap()];
+    let mut digests = vec![reader.digest().expect("it can be read")];
     for (index, changes) in workload(4).into_iter().enumerate() {
         let now = Time(index as u64);
         until_written(volume, writer, reader, &digests);
-        writer.commit(now, changes).unwrap();
-        digests.push(reader.digest().unwrap());
+        writer.commit(now, changes).expect("it can be written");
+        digests.push(reader.digest().expect("it can be read"));
         loop {
             until_written(volume, writer, reader, &digests);
-            if writer.tick(now).unwrap().is_none() {
+            if writer.tick(now).expect("it can be written").is_none() {
                 break;
             }
-            digests.push(reader.digest().unwrap());
+            digests.push(reader.digest().expect("it can be read"));
         }
     }
     digests
@@ -199,7 +208,7 @@ fn commit_all(volume: &CrashVolume, writer: &mut Writer, reader: &Reader) -> Vec
 /// How many operations the short workload takes after the birth, and its digests.
 fn undisturbed() -> (usize, Vec<u64>) {
     let volume = CrashVolume::of(Image::new());
-    let (mut writer, reader, _) = open(&volume, Fsync::Commit).unwrap();
+    let (mut writer, reader, _) = open(&volume, Fsync::Commit).expect("it opens");
     volume.set_fault(None);
     let digests = commit_all(&volume, &mut writer, &reader);
     (volume.count(), digests)
@@ -212,13 +221,13 @@ fn a_full_disk_stops_the_writing_and_not_the_reading() {
     for from in (0..ops).step_by(every) {
         for code in [ENOSPC, EIO] {
             let volume = CrashVolume::of(Image::new());
-            let (mut writer, reader, _) = open(&volume, Fsync::Commit).unwrap();
+            let (mut writer, reader, _) = open(&volume, Fsync::Commit).expect("it opens");
             full_from(&volume, from, code);
             let seen = commit_all(&volume, &mut writer, &reader);
             assert_eq!(seen, digests, "full from operation {from} on");
             volume.set_fault(None);
             drop((writer, reader));
-            let (_writer, reader, birth) = open(&volume, Fsync::Commit).unwrap();
+            let (_writer, reader, birth) = open(&volume, Fsync::Commit).expect("it opens");
             assert!(matches!(birth, Birth::Opened(_)), "full from operation {from} on: {birth:?}");
             assert_eq!(reader.digest().ok().as_ref(), digests.last());
         }
@@ -232,7 +241,7 @@ fn after_a_sync_that_failed_the_store_comes_back_from_disk() {
     let every = if long() { 1 } else { (ops / 120).max(1) };
     for from in (0..ops).step_by(every) {
         let volume = CrashVolume::of(Image::new());
-        let (mut writer, reader, _) = open(&volume, Fsync::Commit).unwrap();
+        let (mut writer, reader, _) = open(&volume, Fsync::Commit).expect("it opens");
         volume.set_fault(Some(Box::new(move |number, op| {
             let fails = matches!(op, Op::Sync(_)) && number >= from;
             fails.then(|| io::Error::from_raw_os_error(EIO))
@@ -255,10 +264,13 @@ fn after_a_sync_that_failed_the_store_comes_back_from_disk() {
         assert!(failed.is_none() || matches!(writer.ready(), Err(Error::Poisoned)), "{failed:?}");
         drop((writer, reader));
         volume.set_fault(None);
-        let (_writer, reader, birth) = open(&volume, Fsync::Commit).unwrap();
+        let (_writer, reader, birth) = open(&volume, Fsync::Commit).expect("it opens");
         assert!(matches!(birth, Birth::Opened(_)), "no sync from operation {from} on: {birth:?}");
         let allowed = &digests[done..(done + 2).min(digests.len())];
-        assert!(allowed.contains(&reader.digest().unwrap()), "no sync from operation {from} on");
+        assert!(
+            allowed.contains(&reader.digest().expect("it can be read")),
+            "no sync from operation {from} on"
+        );
     }
 }
 
@@ -266,18 +278,18 @@ fn after_a_sync_that_failed_the_store_comes_back_from_disk() {
 fn a_disk_that_is_full_from_the_beginning_is_no_panic() {
     let volume = CrashVolume::of(Image::new());
     volume.set_fault(None);
-    drop(open(&volume, Fsync::Commit).unwrap());
+    drop(open(&volume, Fsync::Commit).expect("it opens"));
     for from in 0..volume.count() {
         let volume = CrashVolume::of(Image::new());
         full_from(&volume, from, ENOSPC);
         drop(open(&volume, Fsync::Commit));
         volume.set_fault(None);
-        let (_writer, reader, birth) = open(&volume, Fsync::Commit).unwrap();
+        let (_writer, reader, birth) = open(&volume, Fsync::Commit).expect("it opens");
         assert!(
             !matches!(birth, Birth::Rebuilt { .. }),
             "full from operation {from} on: {birth:?}"
         );
-        reader.digest().unwrap();
+        reader.digest().expect("it can be read");
     }
 }
 
@@ -285,17 +297,18 @@ fn a_disk_that_is_full_from_the_beginning_is_no_panic() {
 #[test]
 fn a_quota_stops_the_writing() {
     let volume = CrashVolume::of(Image::new());
-    drop(open(&volume, Fsync::Commit).unwrap());
+    drop(open(&volume, Fsync::Commit).expect("it opens"));
     let born = volume.image()["spillway.redb"].len() as u64;
     let config = Config { disk_quota_bytes: Some(born), ..config(Fsync::Commit) };
-    let (mut writer, reader, _) = store::open_on(Arc::new(volume.clone()), config).unwrap();
+    let (mut writer, reader, _) =
+        store::open_on(Arc::new(volume.clone()), config).expect("it opens");
     let big = Spec { services: 400, endpoints: 20, nodes: 50, ..SPEC };
     let mut commits = Cluster::new(big).listing().map(|delivery| delivery.changes);
     let failed = commits.find_map(|changes| writer.commit(Time(0), changes).err());
     let reason = failed.expect("a larger cluster than there is room for").to_string();
     assert!(reason.contains("the disk quota of"), "{reason}");
     assert!(reader.disk().failing().is_some());
-    reader.digest().unwrap();
+    reader.digest().expect("it can be read");
     assert!(volume.image()["spillway.redb"].len() as u64 <= born);
 }
 
@@ -336,7 +349,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut impl FnMut(usize) -> usize) -> Strin
 #[test]
 fn a_damaged_file_is_never_a_wrong_answer() {
     let volume = CrashVolume::of(Image::new());
-    let (mut writer, reader, _) = open(&volume, Fsync::Commit).unwrap();
+    let (mut writer, reader, _) = open(&volume, Fsync::Commit).expect("it opens");
     let right = *commit_all(&volume, &mut writer, &reader).last().unwrap();
     drop((writer, reader));
     let sound = volume.image();

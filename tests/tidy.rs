@@ -335,7 +335,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in entries(folder) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if ["target", ".git", "golden"].contains(&name) && path.is_dir() && !is_source(&path) {
+        if name == ".git"
+            || ["target", "golden"].contains(&name) && path.is_dir() && !is_source(&path)
+        {
             continue;
         }
         if path.is_dir() {

@@ -52,7 +52,10 @@ impl Writer {
             if !wasteful || self.compaction_failed {
                 return Ok(false);
             }
-            return self.begin_compaction().map(|()| true);
+            if let Err(error) = self.begin_compaction() {
+                self.give_up_compaction(&error);
+            }
+            return Ok(self.compaction.is_some());
         }
         match self.compact_some() {
             Ok(more) => Ok(more),

@@ -55,7 +55,7 @@ impl Work<'_> {
         let (from, to) = (key::interned_id(hash, 0), key::interned_id(hash, u32::MAX));
         for entry in self.tables.interned_ids.range(from.as_slice()..=to.as_slice())? {
             let entry = entry?.0;
-            let id = key::KeyReader(&entry.value()[8..]).u32().unwrap_or(0);
+            let id = key::KeyReader(key::rest(entry.value(), 8)).u32().unwrap_or(0);
             if self.interned_entry(id)?.bytes == bytes {
                 return Ok(id);
             }

@@ -96,7 +96,7 @@ impl Work<'_> {
         let mut rows = Vec::new();
         for entry in self.tables.contested.range(prefix.as_slice()..end.as_slice())? {
             let entry = entry?.0;
-            let mut reader = key::KeyReader(&entry.value()[4..]);
+            let mut reader = key::KeyReader(key::rest(entry.value(), 4));
             let (Some(workload), Some(ip)) = (reader.u32(), reader.ip()) else { continue };
             rows.push(RowKey { ip, slice, workload });
         }

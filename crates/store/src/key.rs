@@ -105,6 +105,11 @@ impl KeyReader<'_> {
     }
 }
 
+/// What comes after the first bytes of a key; nothing if it is too short, which then is found out.
+pub(crate) fn rest(key: &[u8], bytes: usize) -> &[u8] {
+    key.get(bytes..).unwrap_or_default()
+}
+
 /// The end of the range of all keys that start with `prefix`.
 pub(crate) fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();

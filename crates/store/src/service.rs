@@ -75,9 +75,9 @@ impl<'s> ServiceRows<'s> {
         let prefix = key::id(id);
         let end = key::prefix_end(&prefix);
         for entry in self.snapshot.tables.contexts()?.range(prefix.as_slice()..end.as_slice())? {
-            let (key, count) = entry?;
+            let (signed, count) = entry?;
             let count = key::KeyReader(count.value()).u64().unwrap_or(0);
-            counts.entry(key.value()[4..].to_vec()).or_insert(count);
+            counts.entry(key::rest(signed.value(), 4).to_vec()).or_insert(count);
         }
         let there = counts.into_iter().filter(|(_, count)| *count > 0);
         there.map(|(bytes, count)| Ok((self.signature(&bytes)?, count))).collect()
@@ -268,8 +268,8 @@ impl<'s> ServiceRows<'s> {
         let prefix = key::hostname_prefix(id, hostname);
         let end = key::prefix_end(&prefix);
         for entry in self.snapshot.tables.hostnames()?.range(prefix.as_slice()..end.as_slice())? {
-            let key = entry?.0;
-            addresses.extend(key::KeyReader(&key.value()[prefix.len()..]).ip());
+            let named = entry?.0;
+            addresses.extend(key::KeyReader(key::rest(named.value(), prefix.len())).ip());
         }
         let within = |ip: &IpAddr| {
             after.is_none_or(|after| *ip > after) && last.is_none_or(|last| *ip <= last)

@@ -149,7 +149,7 @@ impl Work<'_> {
         let servers = self.servers(source, namespace)?;
         let (mut from, end) = (prefix.to_vec(), key::prefix_end(prefix));
         while let Some((key, before)) = self.next_template(&from, &end)? {
-            let id = KeyReader(&key[key.len() - 4..]).u32().unwrap_or(0);
+            let id = KeyReader(key::rest(&key, key.len().saturating_sub(4))).u32().unwrap_or(0);
             let template = Template::from(self.interned::<v2::Template>(id)?);
             let now = self.join(source, &template, &servers)?;
             self.release(before)?;

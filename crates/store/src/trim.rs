@@ -27,12 +27,12 @@ impl Work<'_> {
         let vacant = self.older(trimmed, |work| &work.tables.vacant)?;
         self.state.leftovers = freed.len().max(vacant.len()) == TRIM_ENTRIES_MAX as usize;
         for key in freed {
-            let id = KeyReader(&key[8..]).u32().unwrap_or(0);
+            let id = KeyReader(key::rest(&key, 8)).u32().unwrap_or(0);
             self.forget_interned(id, trimmed)?;
             self.tables.freed.remove(key.as_slice())?;
         }
         for key in vacant {
-            self.forget_vacant(&key[8..], trimmed)?;
+            self.forget_vacant(key::rest(&key, 8), trimmed)?;
             self.tables.vacant.remove(key.as_slice())?;
         }
         Ok(())

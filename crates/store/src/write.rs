@@ -155,11 +155,14 @@ impl Writer {
     ///
     /// If the disk stops taking writes meanwhile, readers see the commit all the same; it becomes durable when the
     /// disk is well again, and nothing is written before.
-    ///
-    /// Whoever has to keep the changes until they are written asks [`Writer::ready`] first.
-    pub fn commit(&mut self, now: Time, changes: Vec<Change>) -> Result<Commit, Error> {
+    pub fn commit(&mut self, now: Time, mut changes: Vec<Change>) -> Result<Commit, Error> {
+        self.commit_from(now, &mut changes)
+    }
+
+    /// As [`Writer::commit`]; after [`Error::DiskFailing`] the changes are still in the list.
+    pub fn commit_from(&mut self, now: Time, changes: &mut Vec<Change>) -> Result<Commit, Error> {
         self.transact(now, |work| {
-            for change in changes {
+            for change in changes.drain(..) {
                 work.apply(change)?;
             }
             Ok(())

@@ -13,8 +13,8 @@ use crate::SourceOptions;
 /// Names the file in the data folder that says it: the sort of source, and for a cluster its uid once known.
 const FILE: &str = "source";
 
-/// The files of the store begin with this.
-const STORE_FILES: &str = "spillway.redb";
+/// The files of the store begin with one of these.
+const STORE_FILES: [&str; 2] = ["spillway.redb", "spillway.sums"];
 
 /// How long a start waits to hear which cluster it is. Without an answer it goes on with what it has.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
@@ -110,7 +110,8 @@ impl Origin {
 pub(super) fn drop_store(data: &Path) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(data)? {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(STORE_FILES) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if STORE_FILES.iter().any(|beginning| name.starts_with(beginning)) {
             std::fs::remove_file(entry.path())?;
         }
     }
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn only_the_stores_files_are_dropped() {
         let data = tempfile::tempdir().unwrap();
-        for name in ["spillway.redb", "spillway.redb.damaged", "source", "mine"] {
+        for name in ["spillway.redb", "spillway.redb.damaged", "spillway.sums", "source", "mine"] {
             std::fs::write(data.path().join(name), "").unwrap();
         }
         drop_store(data.path()).unwrap();

@@ -75,55 +75,47 @@ impl Spine {
         // A trim may have been cut off by the end of the process before.
         let mut pending = true;
         loop {
-            let next = runtime.block_on(self.next(pending));
-            // What was delivered is kept meanwhile, and sources wait as the queue fills.
-            if !self.disk_ready(runtime)? {
-                return Ok(());
-            }
-            match next {
+            match runtime.block_on(self.next(pending)) {
                 Next::Commit(first) => {
-                    self.commit(first)?;
-                    if !self.disk_ready(runtime)? {
-                        return Ok(());
-                    }
+                    self.commit(runtime, first)?;
                     // One piece after each commit: a busy source must not put off sweeps and trims for ever.
-                    pending = self.tick()?;
+                    pending = self.tick(runtime)?;
                 }
-                Next::Sync => self.sync()?,
-                Next::Idle => pending = self.tick()?,
-                Next::Stop => return self.sync(),
+                Next::Sync => self.sync(runtime)?,
+                Next::Idle => pending = self.tick(runtime)?,
+                Next::Stop => return self.sync(runtime),
             }
         }
     }
 
-    /// Waits until the disk takes writes; `false` if the server ends before it does.
-    fn disk_ready(&mut self, runtime: &Handle) -> Result<bool, store::Error> {
+    /// Writes, and if the disk doesn't take writes, again and again until it does. What waits is kept meanwhile, and
+    /// sources wait as the queue fills. `None`: the server ends before.
+    fn write<T>(
+        &mut self,
+        runtime: &Handle,
+        mut write: impl FnMut(&mut Writer) -> Result<T, store::Error>,
+    ) -> Result<Option<T>, store::Error> {
         let (mut wait, mut told) = (DISK_RETRY_MIN, false);
         loop {
-            match self.writer.ready() {
-                Ok(()) => break,
+            match write(&mut self.writer) {
                 Err(store::Error::DiskFailing { reason }) if !told => {
                     tracing::error!(%reason, "nothing can be written; answers go on");
                     told = true;
                 }
                 Err(store::Error::DiskFailing { .. }) => {}
-                Err(error) => return Err(error),
-            }
-            let stopped = runtime.block_on(async {
-                tokio::select! {
-                    () = self.stop.cancelled() => true,
-                    () = sleep(wait) => false,
+                written => {
+                    if told && written.is_ok() {
+                        tracing::info!("the disk takes writes again");
+                    }
+                    return written.map(Some);
                 }
-            });
-            if stopped {
-                return Ok(false);
+            }
+            let waited = async { self.stop.run_until_cancelled(sleep(wait)).await };
+            if runtime.block_on(waited).is_none() {
+                return Ok(None);
             }
             wait = (wait * 2).min(DISK_RETRY_MAX);
         }
-        if told {
-            tracing::info!("the disk takes writes again");
-        }
-        Ok(true)
     }
 
     async fn next(&mut self, pending: bool) -> Next {
@@ -144,15 +136,19 @@ impl Spine {
         }
     }
 
-    fn commit(&mut self, first: Delivery) -> Result<(), store::Error> {
+    fn commit(&mut self, runtime: &Handle, first: Delivery) -> Result<(), store::Error> {
         let next = || self.deliveries.try_recv().ok();
         let (batch, rest) = Batch::collect(first, next);
         self.rest = rest;
-        let (changes, done) = batch.into_parts();
-        let (count, begun) = (changes.len(), Instant::now());
-        let commit = self.writer.commit(now(), changes)?;
+        let (mut changes, done) = batch.into_parts();
+        let count = changes.len();
+        let commit = self.write(runtime, |writer| {
+            let begun = Instant::now();
+            Ok((writer.commit_from(now(), &mut changes)?, begun.elapsed()))
+        })?;
+        let Some((commit, took)) = commit else { return Ok(()) };
         self.visible(&commit);
-        self.metrics.committed(count, begun.elapsed());
+        self.metrics.committed(count, took);
         for waiting in done {
             // Whoever asked may have gone meanwhile; the commit stands.
             waiting.send(commit.revision).ok();
@@ -161,14 +157,14 @@ impl Spine {
     }
 
     /// Does a piece of pending work. May there be more?
-    fn tick(&mut self) -> Result<bool, store::Error> {
-        let commit = self.writer.tick(now())?;
+    fn tick(&mut self, runtime: &Handle) -> Result<bool, store::Error> {
+        let commit = self.write(runtime, |writer| writer.tick(now()))?.flatten();
         if let Some(commit) = &commit {
             self.visible(commit);
         }
         // Both go on together, or a cluster that is never quiet would never be compacted.
-        let compacting = self.writer.compact()?;
-        Ok(commit.is_some() || compacting)
+        let compacting = self.write(runtime, Writer::compact)?;
+        Ok(commit.is_some() || compacting == Some(true))
     }
 
     fn visible(&mut self, commit: &Commit) {
@@ -178,11 +174,15 @@ impl Spine {
         }
     }
 
-    fn sync(&mut self) -> Result<(), store::Error> {
+    fn sync(&mut self, runtime: &Handle) -> Result<(), store::Error> {
         self.sync_at = None;
-        let begun = Instant::now();
-        self.writer.sync()?;
-        self.metrics.synced(begun.elapsed());
+        let took = self.write(runtime, |writer| {
+            let begun = Instant::now();
+            writer.sync().map(|()| begun.elapsed())
+        })?;
+        if let Some(took) = took {
+            self.metrics.synced(took);
+        }
         Ok(())
     }
 }

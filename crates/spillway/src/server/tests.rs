@@ -136,6 +136,38 @@ async fn ready_says_what_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_quota_that_is_used_up_stops_the_learning_and_not_the_answers() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(options(data.path())).await.unwrap();
+    deliver(&server, listing(web(1, &["10.0.0.1"]))).await;
+    server.stop().await.unwrap();
+
+    let admin_addr = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    // What is there may stay. Nothing may come.
+    let full = Options { admin_addr, disk_quota_bytes: Some(1), ..options(data.path()) };
+    let server = start(full).await.unwrap();
+    let ips: Vec<String> = (0..4_000).map(|n| format!("10.1.{}.{}", n / 250, n % 250)).collect();
+    let ips: Vec<&str> = ips.iter().map(String::as_str).collect();
+    deliver(&server, web(2, &ips)).await;
+    let answer = ready(&server).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("the disk quota of 0 MiB is used up"), "{answer}");
+    // It waits, and is no failure; that commit is seen, and the end of the process takes it back.
+    let (done, waiting) = oneshot::channel();
+    let changes = web(3, &["10.0.0.2"]);
+    server.deliveries().send(Delivery { changes, done: Some(done) }).await.unwrap();
+    let mut stream = get(&server).await.unwrap();
+    assert!(added(&mut stream).await.len() > 1);
+    server.stop().await.unwrap();
+    assert!(waiting.await.is_err(), "it was never committed");
+
+    let server = start(options(data.path())).await.unwrap();
+    let mut stream = get(&server).await.unwrap();
+    assert_eq!(added(&mut stream).await, addrs(&["10.0.0.1:8080"]));
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_data_folder_that_cant_be_used_is_refused_with_a_sentence() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("file");

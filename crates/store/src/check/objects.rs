@@ -6,7 +6,7 @@ use model::Kind;
 use redb::ReadableTable;
 
 use super::Faults;
-use crate::key::{self, KeyReader};
+use crate::key::{self, KeyReader, Undone};
 use crate::record::{self, v2};
 use crate::write::Work;
 use crate::{Error, apply};
@@ -91,10 +91,13 @@ impl Work<'_> {
         for entry in self.tables.undo.iter()? {
             let (key, value) = entry?;
             let revision = key.value().get(4..).and_then(|rest| KeyReader(rest).u64());
-            let (Some(revision), Some(_)) = (revision, key::undone(key.value())) else {
+            let (Some(revision), Some(what)) = (revision, key::undone(key.value())) else {
                 faults.add("undo", format_args!("{:?} is no key", key.value()));
                 continue;
             };
+            if let Err(error) = check_undone(&what, value.value()) {
+                faults.add("undo", format_args!("{what:?} before {revision}: {error}"));
+            }
             let (entries, bytes) = by_revision.entry(revision).or_default();
             *entries += 1;
             *bytes += (key.value().len() + value.value().len()) as u64;
@@ -121,6 +124,21 @@ impl Work<'_> {
         faults.equal("meta", "undo entries", self.meta.undo_entries, entries);
         faults.equal("meta", "undo bytes", self.meta.undo_bytes, bytes);
         Ok(())
+    }
+}
+
+/// Can it be read, should somebody ask for that revision?
+fn check_undone(what: &Undone, value: &[u8]) -> Result<(), Error> {
+    match what {
+        Undone::Object => record::decode::<Option<v2::Service>>(value).map(drop),
+        Undone::Address(_) => record::decode::<v2::UndoneRows>(value).map(drop),
+        Undone::Signature(signature) => {
+            let count = KeyReader(value).u64().ok_or_else(|| Error::Damaged {
+                what: "undo",
+                reason: "a count is too short".to_owned(),
+            });
+            count.and_then(|_| record::decode::<v2::Signature>(signature).map(drop))
+        }
     }
 }
 

@@ -28,6 +28,8 @@ pub struct DiskHealth {
     prelude: Mutex<Option<Prelude>>,
     /// There is one as long as the disk doesn't take writes.
     overlay: RwLock<Option<Overlay>>,
+    /// Why there is an overlay. Apart from it, so that nobody who asks waits for a disk that has trouble.
+    failing: Mutex<Option<String>>,
     /// What is on disk can't be relied on: why.
     lost: Mutex<Option<String>>,
     /// All that will be read of the file has been verified, or has been written by this process.
@@ -54,6 +56,7 @@ impl DiskHealth {
             quota_bytes,
             prelude: Mutex::new(Some(prelude)),
             overlay: RwLock::new(None),
+            failing: Mutex::new(None),
             lost: Mutex::new(None),
             vouched: Mutex::new(vouched),
         }
@@ -61,7 +64,7 @@ impl DiskHealth {
 
     /// Why the disk doesn't take writes, in a sentence; `None` if it does.
     pub fn failing(&self) -> Option<String> {
-        self.overlay.read().as_ref().map(|overlay| overlay.reason.clone())
+        self.failing.lock().clone()
     }
 
     /// How large the store's file may become, if there is a limit.
@@ -95,10 +98,9 @@ impl DiskHealth {
         }
         let mut guard = self.overlay.write();
         let Some(overlay) = &mut *guard else { return Ok(()) };
-        let file_len = self.file.len().map_err(|error| Trouble::Failing(error.to_string()))?;
+        let file_len = self.file.len().map_err(|error| self.still(sentence(&error)))?;
         if let Some(reason) = self.over_quota(overlay.len, file_len) {
-            overlay.reason.clone_from(&reason);
-            return Err(Trouble::Failing(reason));
+            return Err(self.still(reason));
         }
         let written = match self.begin_writing() {
             Ok(()) => overlay.write_to(&*self.file),
@@ -107,18 +109,22 @@ impl DiskHealth {
         match written {
             Ok(()) => {
                 *guard = None;
+                *self.failing.lock() = None;
                 Ok(())
             }
-            Err(Unwritten::Still(error)) => {
-                overlay.reason = sentence(&error);
-                Err(Trouble::Failing(overlay.reason.clone()))
-            }
+            Err(Unwritten::Still(error)) => Err(self.still(sentence(&error))),
             Err(Unwritten::Lost(error)) => {
                 let reason = format!("the disk could not be synced: {error}");
                 self.lose(&reason);
                 Err(Trouble::Lost(reason))
             }
         }
+    }
+
+    /// There is still an overlay, for this reason.
+    fn still(&self, reason: String) -> Trouble {
+        *self.failing.lock() = Some(reason.clone());
+        Trouble::Failing(reason)
     }
 
     fn over_quota(&self, len: u64, len_now: u64) -> Option<String> {
@@ -147,7 +153,8 @@ impl DiskHealth {
         }
         match self.begin_writing().and_then(|()| through(&*self.file)) {
             Err(error) if is_of_the_disk(&error) => {
-                let new = Overlay::new(sentence(&error), self.file.len()?);
+                let new = Overlay::new(self.file.len()?);
+                *self.failing.lock() = Some(sentence(&error));
                 over(overlay.insert(new), &*self.file)
             }
             written => written,

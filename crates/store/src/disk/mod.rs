@@ -50,3 +50,6 @@ pub trait Volume: Debug + Send + Sync {
         PathBuf::from(name)
     }
 }
+
+#[cfg(test)]
+mod tests;

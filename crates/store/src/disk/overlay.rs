@@ -18,8 +18,6 @@ type Block = Arc<[u8]>;
 /// A file as it would be.
 #[derive(Debug)]
 pub(super) struct Overlay {
-    /// Why there is one: a sentence.
-    pub(super) reason: String,
     /// How long the file would be.
     pub(super) len: u64,
     /// Below this, what has no block is as the file has it; above, it is zero.
@@ -54,9 +52,9 @@ pub(super) enum Unwritten {
 }
 
 impl Overlay {
-    pub(super) fn new(reason: String, len: u64) -> Overlay {
+    pub(super) fn new(len: u64) -> Overlay {
         let epochs = [Epoch::new(len)].into();
-        Overlay { reason, len, floor: len, latest: BTreeMap::new(), epochs }
+        Overlay { len, floor: len, latest: BTreeMap::new(), epochs }
     }
 
     pub(super) fn read(&self, file: &dyn Disk, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -71,7 +69,9 @@ impl Overlay {
                 continue;
             }
             let there = self.floor.saturating_sub(at).min(out.len() as u64) as usize;
-            file.read(at, &mut out[..there])?;
+            if there > 0 {
+                file.read(at, &mut out[..there])?;
+            }
             out[there..].fill(0);
         }
         Ok(())
@@ -80,7 +80,7 @@ impl Overlay {
     pub(super) fn write(&mut self, file: &dyn Disk, offset: u64, data: &[u8]) -> io::Result<()> {
         let held: usize = self.epochs.iter().map(|epoch| epoch.blocks.len() * BLOCK_BYTES).sum();
         if held + data.len() > OVERLAY_BYTES_MAX {
-            let reason = format!("{}; no more can be held in memory", self.reason);
+            let reason = "the disk takes no writes, and no more can be held in memory";
             return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
         }
         for (at, part) in parts(offset, data.len()) {
