@@ -58,7 +58,7 @@ struct Step {
 
 /// Writes the workload, and what was acknowledged when. A commit in eight is followed by a sync, if that matters.
 fn record(fsync: Fsync, churn: usize) -> (Vec<Step>, Vec<Op>) {
-    let volume = CrashVolume::logged();
+    let volume = CrashVolume::logged(Image::new());
     let (mut writer, reader, birth) = open(&volume, fsync).expect("it opens");
     assert_eq!(birth, Birth::Created);
     let step = |durable| Step {
@@ -108,7 +108,7 @@ fn cuts(fsync: Fsync, churn: usize, images: usize) {
     let (steps, log) = record(fsync, churn);
     let wanted: usize = if long() { 13_000 } else { 700 };
     let every = (log.len() * images / wanted).max(1);
-    let (mut replay, mut points, mut checked) = (Replay::default(), 0, 0);
+    let (mut replay, mut points, mut checked) = (Replay::of(&Image::new()), 0, 0);
     for (index, op) in log.iter().enumerate() {
         replay.step(op);
         // The birth is short and has the most to go wrong: each of its operations.
@@ -145,6 +145,58 @@ fn a_power_cut_leaves_the_state_of_one_commit() {
 #[test]
 fn a_power_cut_takes_back_no_more_than_what_was_not_synced() {
     cuts(Fsync::Together, if long() { 250 } else { 60 }, 6);
+}
+
+/// Starts on what is there, writes a little, and ends: the power is cut after each operation of that. Gives how many
+/// images were checked.
+fn cut_a_restart(image: &Image, told: &str) -> usize {
+    let volume = CrashVolume::logged(image.clone());
+    let (mut writer, reader, birth) = open(&volume, Fsync::Commit).expect("it opens");
+    assert!(matches!(birth, Birth::Opened(_)), "{told}: {birth:?}");
+    let step = |ops| Step { digest: reader.digest().expect("it can be read"), ops, durable: true };
+    let mut steps = vec![step(0)];
+    for changes in workload(2).into_iter().rev().take(2) {
+        writer.commit(Time(1 << 16), changes).expect("it can be written");
+        steps.push(step(volume.count()));
+    }
+    drop((writer, reader));
+    let (mut replay, mut checked) = (Replay::of(image), 0);
+    for (index, op) in volume.log().iter().enumerate() {
+        replay.step(op);
+        let mut kinds = vec![Kept::None];
+        match replay.pending() {
+            0 => {}
+            pending if long() => {
+                kinds.extend([Kept::All, Kept::Half(index as u64)]);
+                kinds.extend((0..pending).flat_map(|one| [Kept::Only(one), Kept::But(one)]));
+            }
+            _ => kinds = vec![[Kept::All, Kept::Only(0), Kept::Half(index as u64)][index % 3]],
+        }
+        for kept in kinds {
+            let told = format!("{told}, then cut after operation {index}, {kept:?}");
+            check_cut(replay.cut(kept), Fsync::Commit, &steps, index + 1, &told);
+            checked += 1;
+        }
+    }
+    checked
+}
+
+#[test]
+fn a_power_cut_in_a_restart_is_no_worse_than_the_first() {
+    let (_, log) = record(Fsync::Commit, 20);
+    let mut replay = Replay::of(&Image::new());
+    log.iter().for_each(|op| replay.step(op));
+    let mut checked = cut_a_restart(&replay.cut(Kept::All), "after a clean end");
+    let starts = if long() { 20 } else { 3 };
+    let mut replay = Replay::of(&Image::new());
+    for (index, op) in log.iter().enumerate() {
+        replay.step(op);
+        if index > log.len() / 4 && index % (log.len() / starts) == 1 {
+            let told = format!("after a cut after operation {index}");
+            checked += cut_a_restart(&replay.cut(Kept::Half(index as u64)), &told);
+        }
+    }
+    println!("{checked} images of restarts");
 }
 
 /// Linux's numbers.

@@ -57,9 +57,11 @@ impl std::fmt::Debug for CrashVolume {
 }
 
 impl CrashVolume {
-    /// An empty one that writes everything down.
-    pub fn logged() -> CrashVolume {
-        CrashVolume(Arc::new(Mutex::new(Inner { log: Some(Vec::new()), ..Inner::default() })))
+    /// One with these files that writes everything down.
+    pub fn logged(image: Image) -> CrashVolume {
+        let volume = CrashVolume::of(image);
+        volume.0.lock().log = Some(Vec::new());
+        volume
     }
 
     /// One with these files.
@@ -220,7 +222,6 @@ pub enum Kept {
 }
 
 /// What is on disk as the log is followed.
-#[derive(Default)]
 pub struct Replay {
     names: BTreeMap<String, usize>,
     files: Vec<Vec<u8>>,
@@ -229,6 +230,12 @@ pub struct Replay {
 }
 
 impl Replay {
+    /// As a volume with these files begins.
+    pub fn of(image: &Image) -> Replay {
+        let names = image.keys().cloned().zip(0..).collect();
+        Replay { names, files: image.values().cloned().collect(), pending: Vec::new() }
+    }
+
     /// One operation further.
     pub fn step(&mut self, op: &Op) {
         match op {
