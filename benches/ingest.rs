@@ -34,6 +34,7 @@ impl Run {
 pub fn config(cache_bytes: usize) -> Config {
     Config {
         cache_bytes,
+        hot_bytes: cache_bytes,
         join: resolve::join,
         join_version: resolve::JOIN_VERSION,
         undo: Undo { bytes_max: 256 << 20, age_max: 60 * 60 * 1_000 },

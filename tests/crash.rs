@@ -18,6 +18,7 @@ const SPEC_LATER: Spec = Spec { services: 4, endpoints: 7, ..SPEC };
 fn config(fsync: Fsync) -> Config {
     Config {
         cache_bytes: 256 << 10,
+        hot_bytes: 1 << 20,
         join: resolve::join,
         join_version: resolve::JOIN_VERSION,
         // Little, so that commits are followed by trims.

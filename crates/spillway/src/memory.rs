@@ -32,6 +32,8 @@ pub struct Budget {
     pub total_bytes: u64,
     /// The store's page cache. The kernel caches the file as well, and gives that back when memory is short.
     pub cache_bytes: usize,
+    /// What rows refer to, decoded: what workloads show, names of zones and nodes.
+    pub hot_bytes: usize,
     /// Deliveries that wait for the writer, of all sources.
     pub deliveries_max: usize,
     /// Streams that read the store at the same time.
@@ -39,7 +41,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Divides this much: a sixteenth for the cache, a quarter each for what comes in and what goes out.
+    /// Divides this much: a sixteenth each for the cache and the hot set, a quarter each for what comes in and what
+    /// goes out.
     pub fn of(total_bytes: u64) -> Budget {
         let count = |bytes: u64, each: u64, max: usize| {
             usize::try_from(bytes / each).unwrap_or(max).clamp(1, max)
@@ -47,6 +50,7 @@ impl Budget {
         Budget {
             total_bytes,
             cache_bytes: usize::try_from(total_bytes / 16).unwrap_or(usize::MAX),
+            hot_bytes: usize::try_from(total_bytes / 16).unwrap_or(usize::MAX),
             deliveries_max: count(total_bytes / 4, DELIVERY_BYTES, DELIVERIES_WAITING_MAX),
             reads_max: count(total_bytes / 4, READ_BYTES, serve::READS_MAX),
         }
@@ -63,10 +67,11 @@ impl Budget {
     }
 
     /// Its parts by name, in bytes.
-    pub fn parts(&self) -> [(&'static str, u64); 4] {
+    pub fn parts(&self) -> [(&'static str, u64); 5] {
         [
             ("total", self.total_bytes),
             ("store_cache", self.cache_bytes as u64),
+            ("hot_set", self.hot_bytes as u64),
             ("ingest", self.deliveries_max as u64 * DELIVERY_BYTES),
             ("streams", self.reads_max as u64 * READ_BYTES),
         ]

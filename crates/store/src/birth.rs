@@ -24,6 +24,8 @@ use crate::{Error, Stats};
 pub struct Config {
     /// Bytes of redb's page cache.
     pub cache_bytes: usize,
+    /// Bytes of the hot set: what rows refer to, decoded.
+    pub hot_bytes: usize,
     /// How a workload's template, owner and Servers become what clients see.
     pub join: Join,
     /// The number of `join`'s rule. A file that was written under another one is rebuilt.
@@ -147,7 +149,7 @@ fn open_locked(
     let Opened { file, .. } = opened;
     let asked = Arc::clone(&volume);
     let file_bytes = Box::new(move || asked.allocated(FILE).unwrap_or(0));
-    let reader = Reader::new(file.clone(), file_bytes);
+    let reader = Reader::new(file.clone(), file_bytes, config.hot_bytes);
     let writer = Writer::new(file.database, config, volume, reader.shared(), lock)?;
     Ok((writer, reader, birth))
 }

@@ -156,6 +156,7 @@ fn config() -> Config {
     let undo = Undo { bytes_max: 10_000, age_max: 1_000 };
     Config {
         cache_bytes: 1 << 20,
+        hot_bytes: 1 << 20,
         join,
         join_version: 1,
         undo,

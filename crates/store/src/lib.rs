@@ -34,6 +34,7 @@ mod write;
 mod backup;
 mod check;
 mod digest;
+mod hot;
 mod read;
 mod service;
 

@@ -1,28 +1,18 @@
 //! Reading: snapshots of one revision each, short-lived, as many at a time as are wanted.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use lru::LruCache;
-use model::{
-    ClusterId, Metadata, ObjectName, ResourceVersion, Revision, ServiceName, SliceMeta, Source,
-    Text,
-};
-use parking_lot::{ArcRwLockReadGuard, Mutex, RawRwLock, RwLock};
+use model::{ClusterId, ObjectName, ResourceVersion, Revision, ServiceName, Source};
+use parking_lot::{ArcRwLockReadGuard, Mutex, MutexGuard, RawRwLock, RwLock};
 use redb::{Database, ReadTransaction, ReadableDatabase};
 
 use crate::birth::OpenFile;
 use crate::disk::DiskHealth;
+use crate::hot::Hot;
 use crate::record::{self, v2};
 use crate::schema::ReadTables;
 use crate::service::ServiceRows;
 use crate::{Error, Stats, TableStats, key};
-
-/// Interned values kept decoded, of each kind. Most rows share a few of them.
-const DECODED_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-
-/// Interned texts kept: the names of zones, and of nodes.
-const TEXTS_MAX: NonZeroUsize = NonZeroUsize::new(2_048).unwrap();
 
 /// Takes snapshots. Cheap to clone.
 #[derive(Clone)]
@@ -42,14 +32,7 @@ pub(crate) struct Shared {
     open: Arc<RwLock<()>>,
     file_bytes: FileBytes,
     stats: Mutex<Stats>,
-    interned: Mutex<Interned>,
-}
-
-/// Interned values, decoded. Numbers are never used twice, so what is here is never out of date.
-struct Interned {
-    metadata: LruCache<u32, Arc<Metadata>>,
-    slices: LruCache<u32, Arc<SliceMeta>>,
-    texts: LruCache<u32, Text>,
+    hot: Mutex<Hot>,
 }
 
 impl Shared {
@@ -88,18 +71,14 @@ impl Shared {
 }
 
 impl Reader {
-    pub(crate) fn new(file: OpenFile, file_bytes: FileBytes) -> Reader {
+    pub(crate) fn new(file: OpenFile, file_bytes: FileBytes, hot_bytes: usize) -> Reader {
         let shared = Shared {
             database: Mutex::new(Some(file.database)),
             health: Mutex::new(file.health),
             open: Arc::default(),
             file_bytes,
             stats: Mutex::default(),
-            interned: Mutex::new(Interned {
-                metadata: LruCache::new(DECODED_MAX),
-                slices: LruCache::new(DECODED_MAX),
-                texts: LruCache::new(TEXTS_MAX),
-            }),
+            hot: Mutex::new(Hot::new(hot_bytes)),
         };
         Reader { shared: Arc::new(shared) }
     }
@@ -137,6 +116,11 @@ impl Reader {
     pub fn cache_bytes(&self) -> u64 {
         let database = self.shared.database();
         database.map_or(0, |database| database.cache_stats().used_bytes() as u64)
+    }
+
+    /// Bytes that the hot set takes, about.
+    pub fn hot_bytes(&self) -> u64 {
+        self.shared.hot.lock().bytes() as u64
     }
 
     /// How the disk is doing.
@@ -242,52 +226,16 @@ impl Snapshot {
         self.tables.objects()?.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
     }
 
-    fn interned<T: bincode::Decode<()>>(&self, id: u32) -> Result<T, Error> {
+    /// What a number stands for, and how long its record is.
+    pub(crate) fn interned<T: bincode::Decode<()>>(&self, id: u32) -> Result<(T, usize), Error> {
         let found = self.tables.interned()?.get(key::id(id).as_slice())?;
         let missing = || Error::Damaged { what: "interned", reason: format!("{id} is missing") };
         let entry: v2::Interned = record::decode(found.ok_or_else(missing)?.value())?;
-        record::decode(&entry.bytes)
+        Ok((record::decode(&entry.bytes)?, entry.bytes.len()))
     }
 
-    /// What a workload shows to clients.
-    pub(crate) fn metadata(&self, id: u32) -> Result<Arc<Metadata>, Error> {
-        if let Some(found) = self.shared.interned.lock().metadata.get(&id) {
-            return Ok(found.clone());
-        }
-        let read = Arc::new(Metadata::from(self.interned::<v2::Metadata>(id)?));
-        self.shared.interned.lock().metadata.put(id, read.clone());
-        Ok(read)
-    }
-
-    /// What the endpoints of a slice share.
-    pub(crate) fn slice_meta(&self, id: u32) -> Result<Arc<SliceMeta>, Error> {
-        if let Some(found) = self.shared.interned.lock().slices.get(&id) {
-            return Ok(found.clone());
-        }
-        let read = Arc::new(SliceMeta::from(self.interned::<v2::SliceMeta>(id)?));
-        self.shared.interned.lock().slices.put(id, read.clone());
-        Ok(read)
-    }
-
-    /// An interned text; `None` for number 0.
-    pub(crate) fn text(&self, id: u32) -> Result<Option<Text>, Error> {
-        if id == 0 {
-            return Ok(None);
-        }
-        if let Some(found) = self.shared.interned.lock().texts.get(&id) {
-            return Ok(Some(found.clone()));
-        }
-        let read = Text::from(self.interned::<String>(id)?);
-        self.shared.interned.lock().texts.put(id, read.clone());
-        Ok(Some(read))
-    }
-
-    /// Interned texts, in their order.
-    pub(crate) fn texts(&self, ids: &[u32]) -> Result<Vec<Text>, Error> {
-        let mut texts = Vec::with_capacity(ids.len());
-        for id in ids {
-            texts.extend(self.text(*id)?);
-        }
-        Ok(texts)
+    /// The hot set, locked.
+    pub(crate) fn hot(&self) -> MutexGuard<'_, Hot> {
+        self.shared.hot.lock()
     }
 }

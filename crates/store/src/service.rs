@@ -86,8 +86,9 @@ impl<'s> ServiceRows<'s> {
     fn signature(&self, bytes: &[u8]) -> Result<Signature, Error> {
         let items: v2::Signature = record::decode(bytes)?;
         let item = |(class, slice, hints): (u8, u32, Vec<u32>)| {
-            let slice = self.snapshot.slice_meta(slice)?;
-            let hints = self.snapshot.texts(&hints)?;
+            let mut hot = self.snapshot.hot();
+            let slice = hot.slice_meta(self.snapshot, slice)?;
+            let hints = hot.texts(self.snapshot, &hints)?;
             Ok(SignatureItem { class: convert::class(class), slice, hints })
         };
         Ok(Signature(items.into_iter().map(item).collect::<Result<_, Error>>()?))
@@ -304,32 +305,35 @@ impl<'s> ServiceRows<'s> {
     }
 
     fn claim(&self, ip: IpAddr, row: v2::Row) -> Result<Claim, Error> {
+        let at = self.snapshot;
+        let mut hot = at.hot();
         let workload = match row.metadata {
             0 => None,
-            id => Some(self.snapshot.metadata(id)?),
-        };
-        let peer = |peer: v2::Peer| {
-            Ok(Peer {
-                ip: peer.ip.into(),
-                class: convert::class(peer.class),
-                slice: self.snapshot.slice_meta(peer.slice)?,
-                hostname: peer.hostname,
-                hints: self.snapshot.texts(&peer.hints)?,
-            })
+            id => Some(hot.metadata(at, id)?),
         };
         let prefix = workload.as_ref().map_or("", |workload| &workload.name_prefix);
+        let mut peers = Vec::with_capacity(row.peers.len());
+        for peer in row.peers {
+            peers.push(Peer {
+                ip: peer.ip.into(),
+                class: convert::class(peer.class),
+                slice: hot.slice_meta(at, peer.slice)?,
+                hostname: peer.hostname,
+                hints: hot.texts(at, &peer.hints)?,
+            });
+        }
         Ok(Claim {
             ip,
             class: convert::class(row.class),
             name: convert::unname(row.name, prefix),
-            workload,
-            node: self.snapshot.text(row.node)?,
-            slice: self.snapshot.slice_meta(row.slice)?,
+            node: hot.text(at, row.node)?,
+            slice: hot.slice_meta(at, row.slice)?,
             hostname: row.hostname,
-            zone: self.snapshot.text(row.zone)?,
-            hints: self.snapshot.texts(&row.hints)?,
+            zone: hot.text(at, row.zone)?,
+            hints: hot.texts(at, &row.hints)?,
             rank: row.rank,
-            peers: row.peers.into_iter().map(peer).collect::<Result<_, Error>>()?,
+            workload,
+            peers,
         })
     }
 }

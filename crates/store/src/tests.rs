@@ -303,18 +303,51 @@ fn histories_equal_the_oracle() {
     }
 }
 
+/// A listing of these Services, as changes; it ends with their version.
+fn listing_of(names: &[String]) -> Vec<Change> {
+    let source = source(Kind::Service);
+    let put = |name: &String| put(Kind::Service, name, 7, Object::Service(Service::default()));
+    let version = ResourceVersion("7".to_owned());
+    let mut changes = vec![Change::Begin { source }];
+    changes.extend(names.iter().map(put));
+    changes.push(Change::End { source, version });
+    changes
+}
+
 #[test]
-fn an_interrupted_listing_sweeps_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let (mut writer, reader, _) = open(folder.path(), config(10_000)).unwrap();
-    let service = || Object::Service(Service::default());
-    writer.commit(NOW, vec![put(Kind::Service, "svc-0", 1, service())]).unwrap();
-    writer.commit(NOW, vec![Change::Begin { source: source(Kind::Service) }]).unwrap();
-    drop((writer, reader));
-    let (mut writer, reader, _) = open(folder.path(), config(10_000)).unwrap();
-    while writer.tick(NOW).unwrap().is_some() {}
-    assert_eq!(reader.stats().objects[&Kind::Service], 1);
-    assert_eq!(reader.snapshot().unwrap().checkpoint(source(Kind::Service)).unwrap(), None);
+fn a_listing_that_is_interrupted_anywhere_sweeps_nothing() {
+    let names =
+        |range: std::ops::Range<u32>| range.map(|n| format!("svc-{n:02}")).collect::<Vec<_>>();
+    let before: Vec<String> = names(0..12);
+    // What is gone meanwhile is in the middle and at both ends.
+    let now: Vec<String> = names(2..5).into_iter().chain(names(8..11)).collect();
+    let listing = listing_of(&now);
+    for position in 1..listing.len() {
+        for restarted in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let (mut writer, mut reader, _) = open(folder.path(), config(10_000)).unwrap();
+            writer.commit(NOW, listing_of(&before)).unwrap();
+            for change in &listing[..position] {
+                writer.commit(NOW, vec![change.clone()]).unwrap();
+                while writer.tick(NOW).unwrap().is_some() {}
+            }
+            if restarted {
+                drop((writer, reader));
+                (writer, reader, _) = open(folder.path(), config(10_000)).unwrap();
+            }
+            let told = format!("cut at {position}, restarted: {restarted}");
+            assert_eq!(reader.stats().objects[&Kind::Service], 12, "{told}");
+            // The next one begins anew, and what the one before it marked counts for nothing.
+            for change in listing.clone() {
+                writer.commit(NOW, vec![change]).unwrap();
+            }
+            while writer.tick(NOW).unwrap().is_some() {}
+            assert_eq!(reader.stats().objects[&Kind::Service], 6, "{told}");
+            assert_eq!(writer.check().unwrap(), [], "{told}");
+            let checkpoint = reader.snapshot().unwrap().checkpoint(source(Kind::Service)).unwrap();
+            assert_eq!(checkpoint, Some(ResourceVersion("7".to_owned())), "{told}");
+        }
+    }
 }
 
 #[test]

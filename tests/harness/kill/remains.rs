@@ -36,6 +36,7 @@ impl Remains {
         let repaired = had_store && is_marked(&copy.path().join("spillway.redb"))?;
         let config = Config {
             cache_bytes: 4 << 20,
+            hot_bytes: 1 << 20,
             join: resolve::join,
             join_version: resolve::JOIN_VERSION,
             undo: Undo { bytes_max: u64::MAX, age_max: u64::MAX },

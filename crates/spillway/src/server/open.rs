@@ -52,6 +52,7 @@ async fn open_store(options: &Options) -> anyhow::Result<(Writer, Reader)> {
 fn config(options: &Options) -> store::Config {
     store::Config {
         cache_bytes: options.memory.cache_bytes,
+        hot_bytes: options.memory.hot_bytes,
         join: resolve::join,
         join_version: resolve::JOIN_VERSION,
         undo: options.undo,

@@ -67,6 +67,7 @@ impl serve::Situation for Situation {
             let used = match name {
                 "total" => Some(allocated),
                 "store_cache" => Some(reader.cache_bytes()),
+                "hot_set" => Some(reader.hot_bytes()),
                 _ => None,
             };
             MemoryPart { name, budget: Some(budget), used }

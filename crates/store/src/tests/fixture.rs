@@ -40,6 +40,7 @@ pub(crate) fn config(undo_bytes_max: u64) -> Config {
     let undo = Undo { bytes_max: undo_bytes_max, age_max: 1_000 };
     Config {
         cache_bytes: 4 << 20,
+        hot_bytes: 1 << 20,
         join,
         join_version: 1,
         undo,

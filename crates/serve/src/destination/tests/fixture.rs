@@ -52,6 +52,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let config = Config {
             cache_bytes: 1 << 20,
+            hot_bytes: 1 << 20,
             join: resolve::join,
             join_version: resolve::JOIN_VERSION,
             undo: Undo { bytes_max: choice.undo_bytes_max, age_max: u64::MAX },
