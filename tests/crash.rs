@@ -7,9 +7,10 @@ use std::io;
 use std::sync::Arc;
 
 use harness::crash::{CrashVolume, Image, Kept, Op, Replay};
+use harness::small::SmallVolume;
 use ingest::synthetic::{Churn, Cluster, Spec};
 use model::{Change, Time};
-use store::{Birth, Config, Error, Fsync, Reader, Undo, Writer};
+use store::{Birth, Config, Error, Folder, Fsync, Reader, Undo, Writer};
 
 /// The cluster after its first listing, and a smaller one, so that a second listing sweeps.
 const SPEC: Spec = Spec { services: 6, endpoints: 8, nodes: 6, seed: 7, ..Spec::DEFAULT };
@@ -286,6 +287,58 @@ fn a_full_disk_stops_the_writing_and_not_the_reading() {
         }
     }
     println!("{ops} operations, one in {every}: full, and again not");
+}
+
+/// Tries until it is written; after a few tries there is room again.
+fn at_last<T>(
+    small: &SmallVolume,
+    reader: &Reader,
+    mut write: impl FnMut() -> Result<T, Error>,
+) -> T {
+    for _ in 0..TRIES {
+        match write() {
+            Err(Error::DiskFailing { .. }) => drop(reader.digest().expect("reading goes on")),
+            written => return written.expect("it is written, or can be tried again"),
+        }
+    }
+    small.limit(u64::MAX);
+    write().expect("there is room again")
+}
+
+/// Real files this time, of which a part of a write may be there when there is no more room.
+#[test]
+fn a_file_system_without_room_stops_the_writing_and_not_the_reading() {
+    let (_, digests) = undisturbed();
+    let (mut born, mut full, step) = (0, 0, if long() { 1 } else { 4 });
+    for more in (0..).step_by(step).map(|blocks| blocks * 4_096) {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = Folder::make(folder.path()).expect("the folder can be used");
+        let small = SmallVolume::new(folder.clone());
+        let opened = store::open_on(Arc::new(small.clone()), config(Fsync::Commit));
+        let (mut writer, reader, _) = opened.expect("it opens");
+        born = born.max(small.filled_bytes());
+        small.limit(born + more);
+        let mut failed = false;
+        for (index, mut changes) in workload(4).into_iter().enumerate() {
+            let now = Time(index as u64);
+            at_last(&small, &reader, || writer.commit_from(now, &mut changes));
+            failed |= reader.disk().failing().is_some();
+            while at_last(&small, &reader, || writer.tick(now)).is_some() {
+                failed |= reader.disk().failing().is_some();
+            }
+        }
+        drop((writer, reader));
+        let opened = store::open_on(Arc::new(folder), config(Fsync::Commit));
+        let (_writer, reader, birth) = opened.expect("it opens");
+        assert!(matches!(birth, Birth::Opened(_)), "{more} bytes more: {birth:?}");
+        assert_eq!(reader.digest().ok().as_ref(), digests.last(), "{more} bytes more");
+        full += usize::from(failed);
+        if !failed {
+            break;
+        }
+    }
+    println!("{full} sizes of a file system were too small for a while");
+    assert!(full > 0, "it was never full");
 }
 
 #[test]

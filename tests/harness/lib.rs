@@ -1,5 +1,5 @@
-//! What the tests stand on: a client that behaves as a proxy does, the golden cases, and a real Kubernetes
-//! API server.
+//! What the tests stand on: a client that behaves as a proxy does, the golden cases, a real Kubernetes
+//! API server, and disks that fail.
 
 pub mod apiserver;
 pub mod client;
@@ -8,3 +8,4 @@ pub mod golden;
 pub mod http;
 pub mod kill;
 pub mod shown;
+pub mod small;
