@@ -108,7 +108,7 @@ fn check_cut(image: Image, fsync: Fsync, steps: &[Step], ops: usize, told: &str)
 
 fn cuts(fsync: Fsync, churn: usize, images: usize) {
     let (steps, log) = record(fsync, churn);
-    let wanted: usize = if long() { 13_000 } else { 700 };
+    let wanted: usize = if long() { 13_000 } else { 500 };
     let every = (log.len() * images / wanted).max(1);
     let (mut replay, mut points, mut checked) = (Replay::of(&Image::new()), 0, 0);
     for (index, op) in log.iter().enumerate() {
@@ -136,7 +136,7 @@ fn cuts(fsync: Fsync, churn: usize, images: usize) {
         steps.len(),
         log.len()
     );
-    assert!(checked >= if long() { 10_000 } else { 500 }, "only {checked} images");
+    assert!(checked >= if long() { 10_000 } else { 400 }, "only {checked} images");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::child::spawn;
 
-/// redb's part of a budget of 32 MiB.
+/// redb's part of a budget of 64 MiB, what a server without a limit takes.
 const CACHE: &str = "2097152";
 
 /// What a small node gives.

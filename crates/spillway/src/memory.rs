@@ -41,7 +41,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Divides this much: a sixteenth each for the cache and the hot set, a quarter each for what comes in and what
+    /// Divides this much: a thirty-second each for the cache and the hot set, a quarter each for what comes in and what
     /// goes out.
     pub fn of(total_bytes: u64) -> Budget {
         let count = |bytes: u64, each: u64, max: usize| {
@@ -49,8 +49,8 @@ impl Budget {
         };
         Budget {
             total_bytes,
-            cache_bytes: usize::try_from(total_bytes / 16).unwrap_or(usize::MAX),
-            hot_bytes: usize::try_from(total_bytes / 16).unwrap_or(usize::MAX),
+            cache_bytes: usize::try_from(total_bytes / 32).unwrap_or(usize::MAX),
+            hot_bytes: usize::try_from(total_bytes / 32).unwrap_or(usize::MAX),
             deliveries_max: count(total_bytes / 4, DELIVERY_BYTES, DELIVERIES_WAITING_MAX),
             reads_max: count(total_bytes / 4, READ_BYTES, serve::READS_MAX),
         }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn small_budgets_are_divided_too() {
         let budget = Budget::of(32 << 20);
-        assert_eq!((budget.cache_bytes, budget.deliveries_max, budget.reads_max), (2 << 20, 16, 1));
+        assert_eq!((budget.cache_bytes, budget.deliveries_max, budget.reads_max), (1 << 20, 16, 1));
         let budget = Budget::of(64 << 30);
         assert_eq!((budget.deliveries_max, budget.reads_max), (DELIVERIES_WAITING_MAX, 4));
         let spent: u64 = Budget::of(64 << 20).parts()[1..].iter().map(|(_, bytes)| bytes).sum();

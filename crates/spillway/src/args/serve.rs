@@ -26,7 +26,7 @@ pub(crate) struct ServeArgs {
     /// How much memory to take [default: 60 % of the cgroup's limit, or 64MiB without one].
     #[arg(long, value_name = "BYTES", value_parser = values::memory)]
     memory: Option<u64>,
-    /// How much of the store is held in memory [default: a sixteenth of --memory]. The kernel caches the file as
+    /// How much of the store is held in memory [default: 1/32 of --memory]. The kernel caches the file as
     /// well, so more saves little.
     #[arg(long, value_name = "BYTES", value_parser = values::bytes)]
     cache_bytes: Option<usize>,

@@ -67,7 +67,7 @@ fn durability_is_a_setting() {
 #[test]
 fn memory_is_divided() {
     let memory = |line| serve(line).unwrap().memory;
-    assert_eq!(memory("--memory 160MiB").cache_bytes, 10 << 20);
+    assert_eq!(memory("--memory 160MiB").cache_bytes, 5 << 20);
     assert_eq!(memory("--memory 160MiB --cache-bytes 3MiB").cache_bytes, 3 << 20);
     assert_eq!(memory(""), spillway::Budget::of_cgroup());
 }
