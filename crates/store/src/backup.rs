@@ -45,8 +45,8 @@ pub struct Backup {
 impl Reader {
     /// Writes all that the store holds at its newest revision. Commits go on meanwhile.
     pub fn backup(&self, to: &mut dyn Write) -> Result<Backup, Error> {
-        let (_open, txn, revision) = self.begin()?;
-        write_all(&txn, revision, to).map_err(|error| match error {
+        let snapshot = self.snapshot()?;
+        write_all(snapshot.tables.txn(), snapshot.revision(), to).map_err(|error| match error {
             Failure::Stream(error) => Error::Backup { reason: error.to_string() },
             Failure::Store(error) => error,
         })

@@ -59,6 +59,7 @@ impl Writer {
         }
         match self.compact_some() {
             Ok(more) => Ok(more),
+            Err(error) if self.poisoned => Err(error),
             Err(error) => {
                 self.give_up_compaction(&error);
                 Ok(false)
@@ -131,7 +132,12 @@ impl Writer {
         let Some(Compaction { copy, .. }) = self.compaction.take() else { return Ok(()) };
         let before = self.shared.file_bytes();
         copy.database.begin_write()?.commit()?;
-        birth::replace_by_copy(&*self.volume, &copy.health)?;
+        if let Err(error) = birth::replace_by_copy(&*self.volume, &copy.health) {
+            // Which file has the name isn't known then, so nothing more may be written to either; save where the disk
+            // failed before, and nothing was renamed.
+            self.poisoned = !matches!(error, Error::DiskFailing { .. });
+            return Err(error);
+        }
         // It was written by this process from its first byte.
         copy.health.vouch();
         self.database = copy.database.clone();

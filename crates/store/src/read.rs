@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{ClusterId, ObjectName, ResourceVersion, Revision, ServiceName, Source};
 use parking_lot::{ArcRwLockReadGuard, Mutex, MutexGuard, RawRwLock, RwLock};
-use redb::{Database, ReadTransaction, ReadableDatabase};
+use redb::{Database, ReadableDatabase};
 
 use crate::birth::OpenFile;
 use crate::disk::DiskHealth;
@@ -128,25 +128,10 @@ impl Reader {
         self.shared.disk()
     }
 
-    /// The newest revision as redb has it, for what reads all of it.
-    pub(crate) fn begin(&self) -> Result<(impl Sized + use<>, ReadTransaction, Revision), Error> {
-        let open = self.shared.open.read_arc();
-        let database = self.shared.database().ok_or(Error::Closed)?;
-        let txn = database.begin_read()?;
-        let meta = txn.open_table(redb::TableDefinition::<&[u8], &[u8]>::new("meta.1"))?;
-        let revision = match meta.get(crate::birth::META_KEY)? {
-            Some(bytes) => record::decode::<v2::Meta>(bytes.value())?.revision,
-            None => 0,
-        };
-        Ok(((database, open), txn, Revision(revision)))
-    }
-
     /// A number that is equal for equal stores: it is made of every key and value of every table. Two replicas that
     /// wrote the same commits can compare it, and so can a copy and its original. Reads the whole file.
     pub fn digest(&self) -> Result<u64, Error> {
-        let _open = self.shared.open.read_arc();
-        let database = self.shared.database().ok_or(Error::Closed)?;
-        crate::digest::digest(&database.begin_read()?)
+        crate::digest::digest(self.snapshot()?.tables.txn())
     }
 
     /// Rows and bytes of each table. Reads the whole file.

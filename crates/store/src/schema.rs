@@ -62,6 +62,11 @@ macro_rules! tables {
                 ReadTables { txn, $($field: OnceCell::new(),)* }
             }
 
+            /// The transaction, for what reads all tables alike.
+            pub(crate) fn txn(&self) -> &ReadTransaction {
+                &self.txn
+            }
+
             $($(#[$doc])*
             pub(crate) fn $field(&self) -> Result<&ReadOnlyTable<Bytes, Bytes>, crate::Error> {
                 if let Some(opened) = self.$field.get() {
