@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use data::ingest::{config, ours};
 use data::{ms, say};
 use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use linkerd2_proxy_api::destination as pb;
-use linkerd2_proxy_api::destination::destination_server::Destination as _;
 use model::{Change, Key, Kind, Object, Time};
 use prost::Message as _;
 use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde_json::json;
-use serve::{Destination, Hub, Metrics};
+use serve::{Destination, Hub, Message, Metrics, StreamLimits};
 use store::{Reader, Writer};
 use tokio_util::sync::CancellationToken;
 
@@ -73,6 +73,8 @@ struct Store {
     /// The changes of the listing that are slices.
     slices: Vec<Change>,
     endpoints: usize,
+    /// Messages that a new stream is told at first.
+    first_messages: usize,
 }
 
 impl Store {
@@ -92,18 +94,16 @@ impl Store {
             spillway::Options::new(folder.path().to_owned(), spillway::SourceOptions::Fed).settings,
             None,
             Arc::new(Metrics::new()),
-            serve::READS_MAX,
+            // Nothing is kept: what is measured is the making of answers.
+            StreamLimits { reads_max: serve::READS_MAX, hot_bytes: 0 },
             CancellationToken::new(),
         );
-        Ok(Store { folder, writer, reader, hub, destination, slices, endpoints })
+        let first_messages = 0;
+        Ok(Store { folder, writer, reader, hub, destination, slices, endpoints, first_messages })
     }
 
-    async fn open(
-        &self,
-    ) -> anyhow::Result<<Destination as pb::destination_server::Destination>::GetStream> {
-        let path = data::authority(0);
-        let request = pb::GetDestination { path, ..pb::GetDestination::default() };
-        Ok(self.destination.get(tonic::Request::new(request)).await?.into_inner())
+    async fn open(&self) -> anyhow::Result<BoxStream<'static, Result<Message, tonic::Status>>> {
+        Ok(self.destination.get(&data::authority(0), "").await?)
     }
 
     /// A slice in which one endpoint is ready, or not.
@@ -126,7 +126,8 @@ impl Store {
         let mut stream = self.open().await?;
         let mut told = 0;
         while told < self.endpoints {
-            told += added(&stream.next().await.context("the stream ended")??);
+            self.first_messages += 1;
+            told += added(&decoded(&stream.next().await.context("the stream ended")??)?);
         }
         let mut times = Vec::with_capacity(FLIPS);
         for number in 0..FLIPS {
@@ -145,31 +146,20 @@ impl Store {
 
     /// The median times of a snapshot, encoded, and of reading as many bytes of rows and encoding the same messages.
     async fn snapshots(&self) -> anyhow::Result<(Duration, Duration)> {
-        let (tables, ..) = data::ingest::tables(&self.reader)?;
-        let table = tables.iter().find(|table| table.name.starts_with("endpoints"));
-        let table = table.context("no endpoints")?;
-        let raw = redb::Database::create(self.folder.path().join("raw"))?;
-        let txn = raw.begin_write()?;
-        let mut rows = txn.open_table(TABLE)?;
-        for row in 0..table.rows {
-            let key = data::ingest::filled(row, table.key_bytes / table.rows);
-            let value = data::ingest::filled(row, table.value_bytes / table.rows);
-            rows.insert(key.as_slice(), value.as_slice())?;
-        }
-        drop(rows);
-        txn.commit()?;
+        let raw = self.raw()?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..SNAPSHOTS {
             let begun = data::now();
+            let mut messages = Vec::with_capacity(self.first_messages);
             let mut stream = self.open().await?;
-            let (mut told, mut updates, mut bytes) = (0, Vec::new(), 0);
-            while told + 1 < self.endpoints {
-                let update = stream.next().await.context("the stream ended")??;
-                told += added(&update);
-                bytes += update.encode_to_vec().len();
-                updates.push(update);
+            while messages.len() < self.first_messages {
+                messages.push(stream.next().await.context("the stream ended")??);
             }
             ours.push(begun.elapsed());
+            let bytes: usize = messages.iter().map(|message| message.bytes().len()).sum();
+            let updates: Vec<_> = messages.iter().map(decoded).collect::<anyhow::Result<_>>()?;
+            let addresses: usize = updates.iter().map(added).sum();
+            anyhow::ensure!(addresses + 1 >= self.endpoints, "{addresses} addresses");
             let begun = data::now();
             let txn = raw.begin_read()?;
             let mut read = 0;
@@ -183,6 +173,28 @@ impl Store {
         }
         Ok((median(ours), median(theirs)))
     }
+
+    /// As many rows of the same sizes, in redb.
+    fn raw(&self) -> anyhow::Result<redb::Database> {
+        let (tables, ..) = data::ingest::tables(&self.reader)?;
+        let table = tables.iter().find(|table| table.name.starts_with("endpoints"));
+        let table = table.context("no endpoints")?;
+        let raw = redb::Database::create(self.folder.path().join("raw"))?;
+        let txn = raw.begin_write()?;
+        let mut rows = txn.open_table(TABLE)?;
+        for row in 0..table.rows {
+            let key = data::ingest::filled(row, table.key_bytes / table.rows);
+            let value = data::ingest::filled(row, table.value_bytes / table.rows);
+            rows.insert(key.as_slice(), value.as_slice())?;
+        }
+        drop(rows);
+        txn.commit()?;
+        Ok(raw)
+    }
+}
+
+fn decoded(message: &Message) -> anyhow::Result<pb::Update> {
+    Ok(pb::Update::decode(message.bytes().clone())?)
 }
 
 fn added(update: &pb::Update) -> usize {

@@ -36,7 +36,7 @@ pub struct Lens {
     pub(crate) zone: Option<String>,
     pub(crate) filter: Filter,
     pub(crate) mirror_labels: MirrorLabels,
-    set_labels: Labels,
+    set_labels: Labels<'static>,
 }
 
 /// Which claims a client may use (spec §2.5), before one family of each target is picked.
@@ -67,17 +67,18 @@ impl Lens {
             (Some(key), _) => zone_filter(settings, key, zone.as_deref(), present()),
             (None, _) => Filter::All,
         };
-        let mut set_labels = Labels::from([
-            ("service".into(), view.service.object.name().to_owned()),
-            ("namespace".into(), view.service.object.namespace().to_owned()),
-        ]);
+        let mut set_labels = Labels::default();
+        set_labels.set("service", view.service.object.name().to_owned());
+        set_labels.set("namespace", view.service.object.namespace().to_owned());
         let mut mirrors = key.as_ref().map(|key| mirrors(key, present())).unwrap_or_default();
         let mirror_labels = match mirrors.len() {
             0 | 1 => MirrorLabels::OnSet,
             _ => MirrorLabels::OnAddresses,
         };
         if let (MirrorLabels::OnSet, Some(Some(mirror))) = (mirror_labels, mirrors.pop_first()) {
-            set_labels.extend(mirror.labels());
+            for (key, value) in mirror.labels() {
+                set_labels.set(key, value.to_owned());
+            }
         }
         Lens {
             settings: settings.clone(),
@@ -92,7 +93,7 @@ impl Lens {
     }
 
     /// The labels that all addresses share (spec §2.9.1).
-    pub fn set_labels(&self) -> &Labels {
+    pub fn set_labels(&self) -> &Labels<'static> {
         &self.set_labels
     }
 }

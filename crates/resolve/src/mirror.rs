@@ -1,6 +1,5 @@
 //! Services of other clusters behind a gateway: what slices say of them, as labels.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use model::{PortKey, Signature, SliceMeta};
@@ -33,14 +32,14 @@ impl<'s> Mirror<'s> {
     }
 
     /// The labels that say so (spec §2.9.1).
-    pub(crate) fn labels(self) -> impl Iterator<Item = (Cow<'static, str>, String)> + 's {
+    pub(crate) fn labels(self) -> impl Iterator<Item = (&'static str, &'s str)> {
         let (name, namespace) = self.service.unzip();
         let labels = [
             ("target_cluster", Some(self.cluster)),
             ("target_service", name),
             ("target_service_namespace", namespace),
         ];
-        labels.into_iter().filter_map(|(key, value)| Some((key.into(), value?.to_owned())))
+        labels.into_iter().filter_map(|(key, value)| Some((key, value?)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::render::Address;
 
 impl Lens {
     /// The addresses that the claims on one ip amount to, by port, each port once. Their order doesn't matter.
-    pub fn project(&self, claims: &[Claim]) -> Vec<Address> {
+    pub fn project<'c>(&self, claims: &'c [Claim]) -> Vec<Address<'c>> {
         let Some(key) = &self.key else {
             return Vec::new();
         };
@@ -21,7 +21,7 @@ impl Lens {
         served.sort_unstable_by(|(a, left), (b, right)| {
             a.cmp(b).then_with(|| precedence(left).cmp(&precedence(right)))
         });
-        let mut addresses: Vec<Address> = Vec::with_capacity(served.len());
+        let mut addresses: Vec<Address<'_>> = Vec::with_capacity(served.len());
         for (port, claim) in served {
             if addresses.last().is_none_or(|last| last.port != port) {
                 addresses.extend(self.render(claim, port));

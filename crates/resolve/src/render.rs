@@ -1,7 +1,6 @@
 //! One address as a client gets it (spec §2.9).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use model::{Claim, Metadata, OwnerRef, WorkloadKind};
@@ -14,12 +13,33 @@ const WEIGHT: u32 = 10_000;
 /// With zone weights on, what an endpoint in the client's zone weighs.
 const WEIGHT_LOCAL: u32 = 100_000;
 
-/// Labels for a client's metrics. Nearly all keys are constants, and there are many addresses.
-pub type Labels = BTreeMap<Cow<'static, str>, String>;
+/// As many labels as an address mostly has.
+const LABELS_USUAL: usize = 8;
+
+/// Labels for a client's metrics, each key once, in an order that depends on nothing but what they are of. There are
+/// many addresses, so they borrow what they can.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels<'c>(Vec<(Cow<'static, str>, Cow<'c, str>)>);
+
+impl<'c> Labels<'c> {
+    /// Sets a label, or sets it anew.
+    pub fn set(&mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Cow<'c, str>>) {
+        let (key, value) = (key.into(), value.into());
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some(known) => known.1 = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    /// The labels in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+}
 
 /// An endpoint, and what a client should know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct Address<'c> {
     /// Where it is.
     pub ip: IpAddr,
     /// Its port.
@@ -27,9 +47,9 @@ pub struct Address {
     /// Its weight among the others.
     pub weight: u32,
     /// Labels for the client's metrics, besides those of the set.
-    pub labels: Labels,
+    pub labels: Labels<'c>,
     /// Whom its proxy proves to be.
-    pub identity: Option<Identity>,
+    pub identity: Option<Identity<'c>>,
     /// How to speak to it; `None` if it has no proxy to speak to.
     pub hint: Option<Hint>,
     /// The authority to put in place of the client's.
@@ -40,7 +60,7 @@ pub struct Address {
 
 impl Lens {
     /// The address of a claim; `None` if it can't be reached as it should be (spec §2.9.3).
-    pub(crate) fn render(&self, claim: &Claim, port: u16) -> Option<Address> {
+    pub(crate) fn render<'c>(&self, claim: &'c Claim, port: u16) -> Option<Address<'c>> {
         let mut address = match &claim.workload {
             None => self.render_bare(claim, port),
             Some(pod) if pod.kind == WorkloadKind::Pod => self.render_pod(claim, pod, port)?,
@@ -49,28 +69,34 @@ impl Lens {
         if self.mirror_labels == MirrorLabels::OnAddresses
             && let Some(mirror) = Mirror::of(&claim.slice)
         {
-            address.labels.extend(mirror.labels());
+            mirror.labels().for_each(|(key, value)| address.labels.set(key, value));
         }
         Some(address)
     }
 
-    fn render_pod(&self, claim: &Claim, pod: &Metadata, port: u16) -> Option<Address> {
+    fn render_pod<'c>(
+        &self,
+        claim: &'c Claim,
+        pod: &'c Metadata,
+        port: u16,
+    ) -> Option<Address<'c>> {
         let meshed = pod.control_plane_ns.is_some() && !pod.skip_inbound.contains(port);
         let hint = match meshed {
             true => Some(protocol::of_pod(&self.settings, pod, port).ok()?),
             false => None,
         };
         let mut address = self.render_target(claim, port);
-        label(&mut address, "pod", &claim.name);
+        let labels = &mut address.labels;
+        labels.set("pod", &claim.name);
         if let Some(owner) = &pod.owner {
-            address.labels.insert(owner_label(owner), owner.name.clone());
+            labels.set(owner_label(owner), &owner.name);
         }
-        label(&mut address, "serviceaccount", &pod.service_account);
+        labels.set("serviceaccount", &pod.service_account);
         if let Some(control_plane) = &pod.control_plane_ns {
-            label(&mut address, "control_plane_ns", control_plane);
+            labels.set("control_plane_ns", control_plane);
         }
         if let Some(hash) = &pod.pod_template_hash {
-            label(&mut address, "pod_template_hash", hash);
+            labels.set("pod_template_hash", hash);
         }
         self.label_zone(&mut address, claim);
         address.identity = meshed.then(|| identity::of_pod(&self.settings, pod)).flatten();
@@ -79,12 +105,17 @@ impl Lens {
         Some(address)
     }
 
-    fn render_external(&self, claim: &Claim, workload: &Metadata, port: u16) -> Address {
+    fn render_external<'c>(
+        &self,
+        claim: &'c Claim,
+        workload: &'c Metadata,
+        port: u16,
+    ) -> Address<'c> {
         let mut address = self.render_target(claim, port);
         if let Some(owner) = &workload.owner {
-            address.labels.insert(lower_case(&owner.kind), owner.name.clone());
+            address.labels.set(lower_case(&owner.kind), &owner.name);
         }
-        label(&mut address, "external_workload", &claim.name);
+        address.labels.set("external_workload", &claim.name);
         self.label_zone(&mut address, claim);
         address.identity = Some(identity::of_external(workload));
         address.hint = Some(protocol::of_external(&self.settings, workload, port));
@@ -93,11 +124,11 @@ impl Lens {
     }
 
     /// A bare address may be a gateway's: then its slice says so.
-    fn render_bare(&self, claim: &Claim, port: u16) -> Address {
+    fn render_bare<'c>(&self, claim: &'c Claim, port: u16) -> Address<'c> {
         let mut address = self.blank(claim, port);
-        label(&mut address, "zone_locality", Locality::Unknown.name());
+        address.labels.set("zone_locality", Locality::Unknown.name());
         if let Some(gateway) = &claim.slice.gateway_identity {
-            address.identity = Some(identity::of_gateway(gateway));
+            address.identity = Some(Identity::Gateway(gateway));
             address.hint = protocol::of_gateway(&self.settings);
             address.http2 = self.settings.http2;
         }
@@ -106,7 +137,7 @@ impl Lens {
         address
     }
 
-    fn render_target(&self, claim: &Claim, port: u16) -> Address {
+    fn render_target<'c>(&self, claim: &Claim, port: u16) -> Address<'c> {
         let mut address = self.blank(claim, port);
         if self.settings.zone_weights && self.locality(claim) == Locality::Local {
             address.weight = WEIGHT_LOCAL;
@@ -114,12 +145,12 @@ impl Lens {
         address
     }
 
-    fn blank(&self, claim: &Claim, port: u16) -> Address {
+    fn blank<'c>(&self, claim: &Claim, port: u16) -> Address<'c> {
         Address {
             ip: claim.ip,
             port,
             weight: WEIGHT,
-            labels: Labels::new(),
+            labels: Labels(Vec::with_capacity(LABELS_USUAL)),
             identity: None,
             hint: None,
             authority_override: None,
@@ -127,9 +158,9 @@ impl Lens {
         }
     }
 
-    fn label_zone(&self, address: &mut Address, claim: &Claim) {
-        label(address, "zone", claim.zone.as_deref().unwrap_or_default());
-        label(address, "zone_locality", self.locality(claim).name());
+    fn label_zone<'c>(&self, address: &mut Address<'c>, claim: &'c Claim) {
+        address.labels.set("zone", claim.zone.as_deref().unwrap_or_default());
+        address.labels.set("zone_locality", self.locality(claim).name());
     }
 
     /// Where the endpoint is, seen from the client. An empty zone is a zone, and nobody's.
@@ -157,10 +188,6 @@ impl Locality {
             Locality::Unknown => "unknown",
         }
     }
-}
-
-fn label(address: &mut Address, key: &'static str, value: &str) {
-    address.labels.insert(key.into(), value.to_owned());
 }
 
 /// The label of a pod's owner is its kind; `job` is what Prometheus calls a scrape's own.

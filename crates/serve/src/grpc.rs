@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use linkerd2_proxy_api::destination::destination_server::DestinationServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
@@ -14,9 +13,6 @@ use crate::Destination;
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of a request: a name, a port and a token of a few hundred bytes.
-const REQUEST_BYTES_MAX: usize = 16 * 1024;
-
 /// Streams of a connection that were reset before they were accepted. A sidecar carries the streams of many
 /// proxies on one connection and may give up hundreds at once; with HTTP/2's usual 20 that connection would be
 /// closed as an attack.
@@ -25,12 +21,11 @@ const RESET_STREAMS_MAX: usize = 1_024;
 /// The gRPC services. Streams per connection are not limited: all proxies of a node or an account may come
 /// through one sidecar, on one connection.
 pub fn grpc(destination: Destination) -> Router {
-    let service = DestinationServer::new(destination).max_decoding_message_size(REQUEST_BYTES_MAX);
     Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .http2_max_pending_accept_reset_streams(Some(RESET_STREAMS_MAX))
-        .add_service(service)
+        .add_service(destination)
 }
 
 /// Serves on a socket until `stop` is cancelled and all connections are done. With the token that the

@@ -155,6 +155,9 @@ mod tests {
             spillway_updates_sent_total{kind="add"} 1
             spillway_updates_sent_total{kind="remove"} 0
             spillway_updates_sent_total{kind="no_endpoints"} 0
+            spillway_answers_total{from="store"} 0
+            spillway_answers_total{from="shared"} 0
+            spillway_answers_total{from="hot_set"} 0
             spillway_streams_ended_total{reason="stopped"} 0
             spillway_streams_ended_total{reason="behind"} 0
             spillway_streams_ended_total{reason="failed"} 0

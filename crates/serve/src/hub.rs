@@ -16,7 +16,9 @@ use tokio::sync::{Notify, watch};
 #[derive(Debug)]
 pub struct Hub {
     /// One entry for each key of each open stream, so as large as the streams that clients hold open.
-    slots: Mutex<BTreeMap<(WakeKey, u64), Arc<Waiter>>>,
+    slots: Mutex<BTreeMap<(WakeKey, u64), Slot>>,
+    /// Commits so far, the one included that is being told of.
+    commits: AtomicU64,
     subscriptions_ever: AtomicU64,
     streams: AtomicUsize,
     /// Streams that have not looked at their latest wake-up yet.
@@ -50,6 +52,7 @@ impl Hub {
     pub fn starting_at(revision: Revision) -> Hub {
         Hub {
             slots: Mutex::default(),
+            commits: AtomicU64::new(0),
             subscriptions_ever: AtomicU64::new(0),
             streams: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
@@ -60,17 +63,18 @@ impl Hub {
 
     /// Tells of a commit that readers can see already: every one, in their order.
     pub fn advance(&self, commit: &Commit) {
+        let commits = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
         {
             let slots = self.slots.lock();
             for key in &commit.touched {
-                for (_, waiter) in slots.range((*key, 0)..=(*key, u64::MAX)) {
-                    waiter.touch(self, commit.revision);
+                for slot in slots.range((*key, 0)..=(*key, u64::MAX)).map(|(_, slot)| slot) {
+                    slot.waiter.touch(self, slot.place, commits, commit.revision);
                 }
             }
         }
         self.advanced.send_modify(|advanced| {
             advanced.revision = advanced.revision.max(commit.revision);
-            advanced.commits += 1;
+            advanced.commits = commits;
         });
     }
 
@@ -78,12 +82,12 @@ impl Hub {
     /// until it first waits.
     pub fn subscribe(self: &Arc<Hub>, keys: &[WakeKey]) -> Subscription {
         let id = self.subscriptions_ever.fetch_add(1, Ordering::Relaxed);
-        let waiter = Arc::new(Waiter::default());
         self.streams.fetch_add(1, Ordering::Relaxed);
         self.busy.fetch_add(1, Ordering::SeqCst);
         let mut slots = self.slots.lock();
-        for key in keys {
-            slots.insert((*key, id), Arc::clone(&waiter));
+        let waiter = Arc::new(Waiter::of(keys.len(), self.commit_count()));
+        for (place, key) in keys.iter().enumerate() {
+            slots.insert((*key, id), Slot { place, waiter: Arc::clone(&waiter) });
         }
         drop(slots);
         Subscription { hub: Arc::clone(self), keys: keys.into(), id, waiter }
@@ -94,9 +98,9 @@ impl Hub {
         self.streams.load(Ordering::Relaxed)
     }
 
-    /// Commits so far.
+    /// Commits so far. Whoever reads the store from now on sees what they did.
     pub fn commit_count(&self) -> u64 {
-        self.advanced.borrow().commits
+        self.commits.load(Ordering::SeqCst)
     }
 
     /// Returns when the hub has advanced to `revision` and no stream has anything left to look at: each has
@@ -133,26 +137,43 @@ impl Hub {
     }
 }
 
+/// One of a stream's keys.
+#[derive(Debug)]
+struct Slot {
+    /// Which of them.
+    place: usize,
+    waiter: Arc<Waiter>,
+}
+
 /// One stream's place at the hub.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiter {
     state: Mutex<WaiterState>,
     wake: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct WaiterState {
     /// The first commit that touched a key since the stream was last told.
     touched: Option<Revision>,
+    /// For each key the number of the last commit that touched it, or of the last one before the subscription.
+    last: Box<[u64]>,
     /// The stream has looked at all that it was told, and waits.
     idle: bool,
 }
 
 impl Waiter {
-    fn touch(&self, hub: &Hub, revision: Revision) {
+    fn of(keys: usize, commits: u64) -> Waiter {
+        let last = std::iter::repeat_n(commits, keys).collect();
+        let state = WaiterState { touched: None, last, idle: false };
+        Waiter { state: Mutex::new(state), wake: Notify::new() }
+    }
+
+    fn touch(&self, hub: &Hub, place: usize, commit: u64, revision: Revision) {
         {
             let mut state = self.state.lock();
             state.touched.get_or_insert(revision);
+            state.last[place] = commit;
             if std::mem::take(&mut state.idle) {
                 hub.one_more_busy();
             }
@@ -186,6 +207,14 @@ impl Subscription {
             }
             self.waiter.wake.notified().await;
         }
+    }
+}
+
+impl Subscription {
+    /// The number of the last commit that touched the key at this place among those subscribed to, or of the last
+    /// one before: what is read after it is what the stream is to know. `None`: there is no such key.
+    pub(crate) fn last_commit(&self, place: usize) -> Option<u64> {
+        self.waiter.state.lock().last.get(place).copied()
     }
 }
 

@@ -61,6 +61,30 @@ pub struct SourceStatus {
     pub decode_failures: u64,
 }
 
+/// Where what a stream says is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerFrom {
+    /// It was made for this stream.
+    Store,
+    /// It was just being made for another stream.
+    Shared,
+    /// It had been made for another stream, and was kept.
+    Hot,
+}
+
+impl AnswerFrom {
+    pub(crate) const ALL: [AnswerFrom; 3] =
+        [AnswerFrom::Store, AnswerFrom::Shared, AnswerFrom::Hot];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            AnswerFrom::Store => "store",
+            AnswerFrom::Shared => "shared",
+            AnswerFrom::Hot => "hot_set",
+        }
+    }
+}
+
 /// What the streams and the writer count.
 #[derive(Debug)]
 pub struct Metrics {
@@ -68,6 +92,8 @@ pub struct Metrics {
     requests: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     /// By `UpdateKind`.
     updates: [AtomicU64; UpdateKind::ALL.len()],
+    /// By `AnswerFrom`.
+    answers: [AtomicU64; AnswerFrom::ALL.len()],
     /// By `StreamEnd`.
     ends: [AtomicU64; StreamEnd::ALL.len()],
     commit_seconds: Histogram,
@@ -82,6 +108,7 @@ impl Default for Metrics {
         Metrics {
             requests: Mutex::default(),
             updates: Default::default(),
+            answers: Default::default(),
             ends: Default::default(),
             commit_seconds: seconds(),
             commit_changes: Histogram::new(exponential_buckets(1.0, 4.0, 7)),
@@ -120,6 +147,17 @@ impl Metrics {
 
     pub(crate) fn sent(&self, kind: UpdateKind) {
         self.updates[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A stream has something to say.
+    pub(crate) fn answer(&self, from: AnswerFrom) {
+        self.answers[from as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often streams had something to say that was from there.
+    #[cfg(test)]
+    pub(crate) fn answers(&self, from: AnswerFrom) -> u64 {
+        self.answers[from as usize].load(Ordering::Relaxed)
     }
 
     pub(crate) fn ended(&self, end: StreamEnd) {
@@ -209,6 +247,12 @@ impl Scrape {
             (labels([("kind", kind.name())]), count)
         });
         page.counters("updates_sent", "Get messages handed to HTTP/2", sent)?;
+        let answers = AnswerFrom::ALL.map(|from| {
+            let count = metrics.answers[from as usize].load(Ordering::Relaxed);
+            (labels([("from", from.name())]), count)
+        });
+        let help = "Answers of Get streams by where they were from: made from the store, or what others were told";
+        page.counters("answers", help, answers)?;
         let ended = StreamEnd::ALL.map(|end| {
             let count = metrics.ends[end as usize].load(Ordering::Relaxed);
             (labels([("reason", end.name())]), count)

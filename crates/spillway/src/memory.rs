@@ -34,6 +34,8 @@ pub struct Budget {
     pub cache_bytes: usize,
     /// What rows refer to, decoded: what workloads show, names of zones and nodes.
     pub hot_bytes: usize,
+    /// Answers, encoded, for those who ask the same.
+    pub answers_bytes: usize,
     /// Deliveries that wait for the writer, of all sources.
     pub deliveries_max: usize,
     /// Streams that read the store at the same time.
@@ -41,16 +43,18 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Divides this much: a thirty-second each for the cache and the hot set, a quarter each for what comes in and what
-    /// goes out.
+    /// Divides this much: a thirty-second each for the cache and what is kept decoded, a sixteenth for answers, a quarter
+    /// each for what comes in and what goes out.
     pub fn of(total_bytes: u64) -> Budget {
+        let part = |parts: u64| usize::try_from(total_bytes / parts).unwrap_or(usize::MAX);
         let count = |bytes: u64, each: u64, max: usize| {
             usize::try_from(bytes / each).unwrap_or(max).clamp(1, max)
         };
         Budget {
             total_bytes,
-            cache_bytes: usize::try_from(total_bytes / 32).unwrap_or(usize::MAX),
-            hot_bytes: usize::try_from(total_bytes / 32).unwrap_or(usize::MAX),
+            cache_bytes: part(32),
+            hot_bytes: part(32),
+            answers_bytes: part(16),
             deliveries_max: count(total_bytes / 4, DELIVERY_BYTES, DELIVERIES_WAITING_MAX),
             reads_max: count(total_bytes / 4, READ_BYTES, serve::READS_MAX),
         }
@@ -67,11 +71,12 @@ impl Budget {
     }
 
     /// Its parts by name, in bytes.
-    pub fn parts(&self) -> [(&'static str, u64); 5] {
+    pub fn parts(&self) -> [(&'static str, u64); 6] {
         [
             ("total", self.total_bytes),
             ("store_cache", self.cache_bytes as u64),
             ("hot_set", self.hot_bytes as u64),
+            ("answers", self.answers_bytes as u64),
             ("ingest", self.deliveries_max as u64 * DELIVERY_BYTES),
             ("streams", self.reads_max as u64 * READ_BYTES),
         ]

@@ -52,9 +52,13 @@ impl Work<'_> {
                 left.push(workload_key(slice, endpoint)?);
             }
             let Some(claim) = claimed else { continue };
-            if new.is_some() && now.is_some_and(|now| now.service.is_some()) {
+            let claims_it = |slice: Option<&v2::Slice>, endpoint: Option<&v2::SliceEndpoint>| {
+                endpoint.is_some() && slice.is_some_and(|slice| slice.service.is_some())
+            };
+            let (was, is) = (claims_it(before, old), claims_it(now, new));
+            if is && !was {
                 claims.insert(key::claim(claim), Vec::new());
-            } else {
+            } else if !is {
                 self.tables.claims.remove(key::claim(claim).as_slice())?;
             }
         }

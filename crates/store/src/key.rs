@@ -233,6 +233,11 @@ pub(crate) fn undo_after(service: ServiceId, revision: Revision) -> Vec<u8> {
     KeyBuf::new().u32(service).u64(revision.0 + 1).done()
 }
 
+/// The revision in a key of undo.
+pub(crate) fn undone_at(key: &[u8]) -> Option<Revision> {
+    KeyReader(key.get(4..)?).u64().map(Revision)
+}
+
 /// What a key of undo speaks of.
 pub(crate) fn undone(key: &[u8]) -> Option<Undone> {
     let mut reader = KeyReader(key.get(12..)?);

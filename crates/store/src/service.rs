@@ -94,6 +94,17 @@ impl<'s> ServiceRows<'s> {
         Ok(Signature(items.into_iter().map(item).collect::<Result<_, Error>>()?))
     }
 
+    /// The revision that last changed anything an answer depends on; if the undo log doesn't reach back to it, the
+    /// oldest that can be compared with. Nothing has changed since.
+    pub fn last_change(&self) -> Result<Revision, Error> {
+        let Some(id) = self.id else { return Ok(self.snapshot.trimmed()) };
+        let (from, end) = (key::id(id), key::prefix_end(&key::id(id)));
+        let undo = self.snapshot.tables.undo()?;
+        let last = undo.range(from.as_slice()..end.as_slice())?.next_back();
+        let last = last.transpose()?.and_then(|(key, _)| key::undone_at(key.value()));
+        Ok(last.unwrap_or_default().max(self.snapshot.trimmed()))
+    }
+
     /// Has anything that an answer depends on changed since?
     pub fn changed(&self, since: Revision) -> Result<bool, Error> {
         self.reachable(since)?;

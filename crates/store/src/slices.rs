@@ -1,5 +1,6 @@
 //! EndpointSlices: their records, and the Services, workloads and texts that these refer to.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -46,8 +47,8 @@ impl Work<'_> {
             texts: Texts::new(),
         };
         let mut endpoints = Vec::with_capacity(slice.endpoints.len());
-        for endpoint in &slice.endpoints {
-            endpoints.push(self.endpoint_record(endpoint, &mut named)?);
+        for (at, endpoint) in slice.endpoints.iter().enumerate() {
+            endpoints.push(self.endpoint_record(at, endpoint, &mut named)?);
         }
         let Named { name_prefix, texts: taken, .. } = named;
         let now = Arc::new(v2::Slice {
@@ -124,6 +125,7 @@ impl Work<'_> {
 
     fn endpoint_record(
         &mut self,
+        at: usize,
         endpoint: &model::SliceEndpoint,
         named: &mut Named<'_>,
     ) -> Result<v2::SliceEndpoint, Error> {
@@ -150,7 +152,7 @@ impl Work<'_> {
         };
         if let Some((target, name)) = target_of(endpoint) {
             record.target = target;
-            record.workload = match named.known.get(target, name, named.namespace) {
+            record.workload = match named.known.get(at, target, name, named.namespace) {
                 Some(id) => id,
                 None => self.claimed_workload(named.source, target, name)?,
             };
@@ -193,36 +195,45 @@ struct Named<'s> {
 /// The texts of a slice's endpoints, each interned once for all of them.
 type Texts = BTreeMap<String, u32>;
 
-/// The workloads that the version before named, with their numbers, by a hash of their names.
+/// The workloads that the version before named, with their numbers.
 struct Known<'b> {
     before: Option<&'b v2::Slice>,
-    by_hash: Vec<(u64, usize)>,
+    /// The hashes of their names, with their places; made when an endpoint isn't where it was.
+    by_hash: OnceCell<Vec<(u64, usize)>>,
 }
 
 impl Known<'_> {
     fn of(before: Option<&v2::Slice>) -> Known<'_> {
         // Without a Service a slice makes no claims, and then numbers may be given up behind its back.
         let before = before.filter(|before| before.service.is_some());
-        let endpoints = before.map(|before| before.endpoints.as_slice()).unwrap_or_default();
-        let prefix = before.map_or("", |before| &before.name_prefix);
-        let hash = |(at, it): (usize, &v2::SliceEndpoint)| (hash([prefix, &it.name]), at);
-        let mut by_hash: Vec<_> = endpoints.iter().enumerate().map(hash).collect();
-        by_hash.sort_unstable();
-        Known { before, by_hash }
+        Known { before, by_hash: OnceCell::new() }
     }
 
-    fn get(&self, target: u8, name: &ObjectName, namespace: &str) -> Option<WorkloadId> {
+    /// The number of a workload, which is perhaps at the same place as before.
+    fn get(&self, at: usize, target: u8, name: &ObjectName, namespace: &str) -> Option<WorkloadId> {
         let before = self.before?;
         let suffix = name.name().strip_prefix(before.name_prefix.as_str())?;
         let namespace = if name.namespace() == namespace { "" } else { name.namespace() };
+        let same = |it: &&v2::SliceEndpoint| {
+            it.target == target && it.name == suffix && it.namespace == namespace
+        };
+        if let Some(endpoint) = before.endpoints.get(at).filter(same) {
+            return Some(endpoint.workload);
+        }
+        let by_hash = self.by_hash.get_or_init(|| by_hash(before));
         let hash = hash([name.name(), ""]);
-        let from = self.by_hash.partition_point(|(other, _)| *other < hash);
-        let same = self.by_hash[from..].iter().take_while(|(other, _)| *other == hash);
-        let mut same = same.map(|(_, at)| &before.endpoints[*at]);
-        let found =
-            same.find(|it| it.target == target && it.name == suffix && it.namespace == namespace);
+        let from = by_hash.partition_point(|(other, _)| *other < hash);
+        let alike = by_hash[from..].iter().take_while(|(other, _)| *other == hash);
+        let found = alike.map(|(_, at)| &before.endpoints[*at]).find(same);
         found.map(|endpoint| endpoint.workload)
     }
+}
+
+fn by_hash(slice: &v2::Slice) -> Vec<(u64, usize)> {
+    let hash = |(at, it): (usize, &v2::SliceEndpoint)| (hash([&slice.name_prefix, &it.name]), at);
+    let mut by_hash: Vec<_> = slice.endpoints.iter().enumerate().map(hash).collect();
+    by_hash.sort_unstable();
+    by_hash
 }
 
 /// A hash of a text in two parts, wherever it is cut.

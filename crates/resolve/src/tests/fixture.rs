@@ -254,7 +254,8 @@ impl Cluster {
         };
         let claims = self.claims(name);
         let lens = lens(&self.settings, &view, self.services.get(name), &claims);
-        let addresses = by_ip(&claims).into_values().flat_map(|claims| lens.project(&claims));
+        let by_ip = by_ip(&claims);
+        let addresses = by_ip.values().flat_map(|claims| lens.project(claims));
         if words.plain[0] == "get" {
             let shown: Vec<String> =
                 addresses.map(|it| std::net::SocketAddr::new(it.ip, it.port).to_string()).collect();

@@ -1,11 +1,12 @@
 //! Addresses as text.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use crate::{Address, Identity, Labels, Protocol};
 
 /// An address with all that is said of it, over several lines.
-pub(super) fn show(address: &Address) -> String {
+pub(super) fn show(address: &Address<'_>) -> String {
     let mut shown = format!(
         "{} x{} {}",
         SocketAddr::new(address.ip, address.port),
@@ -13,10 +14,8 @@ pub(super) fn show(address: &Address) -> String {
         show_labels(&address.labels),
     );
     match &address.identity {
-        Some(Identity::Dns { name, server_name: None }) => shown += &format!("\n  dns {name}"),
-        Some(Identity::Dns { name, server_name: Some(sni) }) => {
-            shown += &format!("\n  dns {name} sni {sni}");
-        }
+        Some(Identity::Gateway(name)) => shown += &format!("\n  dns {name}"),
+        Some(Identity::Dns(name)) => shown += &format!("\n  dns {name} sni {name}"),
         Some(Identity::Uri { uri, server_name }) => {
             shown += &format!("\n  uri {uri} sni {server_name}");
         }
@@ -39,6 +38,7 @@ pub(super) fn show(address: &Address) -> String {
     shown + "\n"
 }
 
-pub(super) fn show_labels(labels: &Labels) -> String {
+pub(super) fn show_labels(labels: &Labels<'_>) -> String {
+    let labels: BTreeMap<_, _> = labels.iter().collect();
     labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
 }

@@ -3,63 +3,32 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use model::{ClusterId, Revision, ServiceName};
-use resolve::View;
-use store::{ServiceRows, Snapshot};
+use model::Revision;
+use store::ServiceRows;
 
 use super::delta::{Answers, IpRange, Position, Target};
 use super::shared::Failure;
-use super::wire::{self, Update};
+use super::wire::{self, Message};
 
 /// Segments of a cursor. More than two are met only by a client for which change after change was too large for
 /// one message: that client begins again.
 const SEGMENTS_MAX: usize = 8;
 
-/// What a Get asks for, as long as it lasts.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Question {
-    pub(super) service: ServiceName,
-    pub(super) port: u16,
-    pub(super) hostname: Option<String>,
-    /// The client's node.
-    pub(super) node: Option<String>,
-}
-
-impl Question {
-    /// Who asks this at the snapshot's revision.
-    fn position(
-        &self,
-        snapshot: &Snapshot,
-        rows: &ServiceRows<'_>,
-    ) -> Result<Position, store::Error> {
-        let revision = snapshot.revision();
-        let zone = match &self.node {
-            Some(node) => snapshot.zone(ClusterId::LOCAL, node)?,
-            None => None,
-        };
-        let local = rows.object(revision)?.is_some_and(|service| service.local_traffic);
-        let view = View {
-            service: self.service.clone(),
-            port: self.port,
-            hostname: self.hostname.clone(),
-            zone,
-            node: self.node.clone().filter(|_| local),
-        };
-        Ok(Position { view: Arc::new(view), revision })
-    }
-}
+/// What a segment takes, with the names in its view, about.
+const SEGMENT_BYTES: usize = 256;
 
 /// What a client has been told: mostly one position for all ips. While it takes a change that doesn't fit into one
 /// message, the ips that it has been told of are further than the others. The next message is read from the
 /// newest revision, so a slow client holds neither a queue nor a snapshot.
-#[derive(Debug)]
+/// Clients that were told the same have equal cursors, and mostly share one.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Cursor {
     /// In order of their ips; the last one is up to the end.
     segments: Vec<Segment>,
 }
 
 /// Ips that a client is at the same position for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Segment {
     /// Behind those of the segment before, up to this one; `None`: to the last.
     upto: Option<IpAddr>,
@@ -67,13 +36,28 @@ struct Segment {
     position: Option<Position>,
 }
 
-/// What to do next.
-#[derive(Debug, Default)]
+/// What to say next, and what the client has been told then.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// What to send, in this order: at most one message of each kind.
-    pub(super) messages: Vec<Update>,
+    pub(super) messages: Vec<Message>,
+    /// Where the client is then.
+    pub(super) next: Arc<Cursor>,
     /// Look again without waiting for a wake-up: there is more to say.
     pub(super) again: bool,
+}
+
+impl Step {
+    /// There is nothing to say to a client that is there.
+    pub(super) fn none(cursor: &Arc<Cursor>) -> Step {
+        Step { messages: Vec::new(), next: Arc::clone(cursor), again: false }
+    }
+
+    /// Bytes that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let messages = self.messages.iter().map(|message| message.bytes().len()).sum::<usize>();
+        messages + self.next.segments.len() * SEGMENT_BYTES
+    }
 }
 
 impl Default for Cursor {
@@ -83,69 +67,63 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// The first change since the last step was made by this revision, so the cursor may stand just before it:
-    /// a quiet stream isn't left behind when the undo log is trimmed.
-    pub(super) fn unchanged_until(&mut self, first_change: Revision) {
-        if let [Segment { position: Some(seen), .. }] = self.segments.as_mut_slice() {
-            seen.revision = seen.revision.max(Revision(first_change.0.saturating_sub(1)));
+    /// Has the client been told all that there is at a position?
+    pub(super) fn is_at(&self, position: &Position) -> bool {
+        match self.segments.as_slice() {
+            [Segment { position: Some(told), .. }] => told == position,
+            _ => false,
         }
     }
 
-    /// Compares what the client was told with what the snapshot says.
+    /// What to say to a client that is to know all of `now`, which is where `rows` are. Nothing has changed for it
+    /// between what it was told last and `unchanged_until`: so a quiet stream isn't left behind when the undo log is
+    /// trimmed.
     pub(super) fn step(
-        &mut self,
-        question: &Question,
-        snapshot: &Snapshot,
+        &self,
+        unchanged_until: Revision,
+        now: &Position,
+        rows: &ServiceRows<'_>,
         answers: &Answers,
     ) -> Result<Step, Failure> {
-        let rows = snapshot.service(&question.service)?;
-        let now = question.position(snapshot, &rows)?;
-        if self.stays(&rows, &now)? {
-            return Ok(Step::default());
-        }
-        let target = Target::new(&now, &rows, answers)?;
+        let target = Target::new(now, rows, answers)?;
         let mut delta = target.delta();
         let mut cut = None;
         let mut after = None;
-        for Segment { upto, position } in &self.segments {
-            let range = IpRange { after, upto: *upto };
+        for Segment { upto, position } in self.segments_at(unchanged_until) {
+            let range = IpRange { after, upto };
             cut = target.extend(&mut delta, position.as_ref(), range)?;
             if cut.is_some() {
                 break;
             }
-            after = *upto;
+            after = upto;
         }
         let mut messages = delta.messages();
         if messages.is_empty() && matches!(*self.segments, [Segment { position: None, .. }]) {
             messages.push(wire::no_endpoints());
         }
-        drop(target);
-        self.told(cut, now)?;
-        Ok(Step { messages, again: cut.is_some() })
+        let next = Arc::new(self.told(cut, now.clone())?);
+        Ok(Step { messages, next, again: cut.is_some() })
     }
 
-    /// If nothing changed for the view, that is all there is to do.
-    fn stays(&mut self, rows: &ServiceRows<'_>, now: &Position) -> Result<bool, store::Error> {
-        let [Segment { position: Some(seen), .. }] = self.segments.as_mut_slice() else {
-            return Ok(false);
-        };
-        if seen.view != now.view || rows.changed(seen.revision)? {
-            return Ok(false);
+    /// The segments; a single one, which is all that a stream that waits has, as of that revision.
+    fn segments_at(&self, unchanged_until: Revision) -> Vec<Segment> {
+        let mut segments = self.segments.clone();
+        if let [Segment { position: Some(told), .. }] = segments.as_mut_slice() {
+            told.revision = told.revision.max(unchanged_until);
         }
-        seen.revision = now.revision;
-        Ok(true)
+        segments
     }
 
-    /// The client is at `now`, up to the ip `cut`.
-    fn told(&mut self, cut: Option<IpAddr>, now: Position) -> Result<(), Failure> {
-        match cut {
-            None => self.segments.clear(),
-            Some(cut) => self.segments.retain(|old| old.upto.is_none_or(|upto| upto > cut)),
+    /// Where the client is once it was told `now`, up to the ip `cut`.
+    fn told(&self, cut: Option<IpAddr>, now: Position) -> Result<Cursor, Failure> {
+        let mut segments = vec![Segment { upto: cut, position: Some(now) }];
+        if let Some(cut) = cut {
+            let behind = |old: &&Segment| old.upto.is_none_or(|upto| upto > cut);
+            segments.extend(self.segments.iter().filter(behind).cloned());
         }
-        self.segments.insert(0, Segment { upto: cut, position: Some(now) });
-        if self.segments.len() > SEGMENTS_MAX {
+        if segments.len() > SEGMENTS_MAX {
             return Err(Failure::TooSlow);
         }
-        Ok(())
+        Ok(Cursor { segments })
     }
 }

@@ -10,19 +10,19 @@ use model::{Claim, Revision, Signature};
 use resolve::{Address, Lens, Settings, View};
 use store::{Scope, ServiceRows};
 
-use super::wire::{self, Http2ClientParams, Update};
+use super::wire::{self, Http2, Message};
 
 /// What all answers of a server have in common.
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) settings: Settings,
-    pub(crate) http2: Option<Http2ClientParams>,
+    pub(crate) http2: Option<Http2>,
     /// `MESSAGE_BYTES_MAX`, but for tests.
     pub(crate) message_bytes_max: usize,
 }
 
 /// What a client knows, or is to know: the addresses of a view at a revision.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Position {
     pub(crate) view: Arc<View>,
     pub(crate) revision: Revision,
@@ -37,8 +37,19 @@ pub(crate) struct Delta {
 }
 
 impl Delta {
+    /// Takes what is to say of an ip, or nothing of it and says `false`: then a message is full.
+    fn push(&mut self, ip: IpAddr, left: &[u16], now: &[Address<'_>], answers: &Answers) -> bool {
+        let before = self.removes.mark();
+        let taken = self.removes.push(ip, left) && self.adds.push(now, answers.http2.as_ref());
+        match taken {
+            true => self.last = Some(ip),
+            false => self.removes.back_to(before),
+        }
+        taken
+    }
+
     /// First what to add, then what to remove.
-    pub(crate) fn messages(self) -> Vec<Update> {
+    pub(crate) fn messages(self) -> Vec<Message> {
         self.adds.finish().into_iter().chain(self.removes.finish()).collect()
     }
 }
@@ -99,12 +110,7 @@ impl<'t> Target<'t> {
             if !resend {
                 now.retain(|new| !then.contains(new));
             }
-            if !delta.removes.fits(ip, &left) || !delta.adds.push(now, self.answers.http2) {
-                return Err(Halt::Full);
-            }
-            delta.removes.push(ip, &left);
-            delta.last = Some(ip);
-            Ok(())
+            delta.push(ip, &left, &now, self.answers).then_some(()).ok_or(Halt::Full)
         };
         let since = old.map(|old| old.revision);
         match self.rows.compare(since, self.scope(old_lens.as_ref()), range.after, &mut visit) {
@@ -154,7 +160,7 @@ impl From<store::Error> for Halt {
     }
 }
 
-fn holds(addresses: &[Address], port: u16) -> bool {
+fn holds(addresses: &[Address<'_>], port: u16) -> bool {
     addresses.iter().any(|address| address.port == port)
 }
 

@@ -1,16 +1,16 @@
 //! Get: which flow a request takes, the statuses that refuse it, and the stream that answers it.
 
 use std::sync::Arc;
-use std::vec;
 
 use futures::stream::BoxStream;
-use model::{ClusterId, Discovery, ObjectName, Service, ServiceName};
-use store::{Snapshot, WakeKey};
+use model::{ClusterId, Discovery, ObjectName, Revision, Service, ServiceName};
+use store::WakeKey;
 use tonic::Status;
 
-use super::cursor::{Cursor, Question, Step};
+use super::cursor::{Cursor, Step};
+use super::look::{Look, Question};
 use super::shared::{Failure, Shared, StreamEnd};
-use super::wire::{self, Update};
+use super::wire::Message;
 use crate::Subscription;
 
 /// Answers a request, or refuses it (spec §1.5). A refusal comes before the stream, since a proxy retries that
@@ -19,7 +19,7 @@ pub(super) async fn get(
     shared: &Arc<Shared>,
     path: &str,
     token: &str,
-) -> Result<BoxStream<'static, Result<Update, Status>>, Status> {
+) -> Result<BoxStream<'static, Result<Message, Status>>, Status> {
     let authority = resolve::authority(path, &shared.answers.settings.cluster_domain)
         .map_err(|error| Status::invalid_argument(error.to_string()))?;
     let service = ServiceName { cluster: ClusterId::LOCAL, object: authority.service };
@@ -28,11 +28,8 @@ pub(super) async fn get(
         Status::internal(format!("Failed to get service {path}"))
     };
     let synced = shared.synced().await.map_err(failed)?;
-    let name = service.clone();
-    let read = move |_: &Shared, snapshot: &Snapshot| {
-        Ok(snapshot.service(&name)?.object(snapshot.revision())?)
-    };
-    match shared.read(read).await.map_err(failed)? {
+    let head = shared.head(&service, shared.hub.commit_count()).await.map_err(failed)?;
+    match head.object {
         Some(object) => accept(&object, path)?,
         None => return Err(absent(&service, synced)),
     }
@@ -76,15 +73,16 @@ fn accept(service: &Service, path: &str) -> Result<(), Status> {
 }
 
 /// The answer: each next message is made when HTTP/2 asks for it.
-fn stream(shared: Arc<Shared>, question: Question) -> BoxStream<'static, Result<Update, Status>> {
+fn stream(shared: Arc<Shared>, question: Question) -> BoxStream<'static, Result<Message, Status>> {
     let mut keys = vec![WakeKey::service(&question.service)];
     keys.extend(question.node.iter().map(|node| WakeKey::node(ClusterId::LOCAL, node)));
     let stream = Stream {
         subscription: shared.hub.subscribe(&keys),
         shared,
         question: Arc::new(question),
-        cursor: Cursor::default(),
-        step: Step { again: true, ..Step::default() }.into(),
+        cursor: Arc::default(),
+        unchanged_until: Revision::default(),
+        sending: None,
         started: false,
     };
     Box::pin(futures::stream::unfold(Some(stream), async |stream| {
@@ -96,31 +94,27 @@ fn stream(shared: Arc<Shared>, question: Question) -> BoxStream<'static, Result<
     }))
 }
 
+/// The places of a stream's keys at the hub.
+const SERVICE: usize = 0;
+const NODE: usize = 1;
+
 struct Stream {
     /// Older than all that was read.
     subscription: Subscription,
     shared: Arc<Shared>,
     question: Arc<Question>,
-    cursor: Cursor,
-    step: Sending,
+    /// What the client was told, or is being told.
+    cursor: Arc<Cursor>,
+    /// Nothing changed for it since, up to this revision.
+    unchanged_until: Revision,
+    /// What it is being told, and how many messages of it it has. `None`: nothing, and there is no more for now.
+    sending: Option<(Arc<Step>, usize)>,
     started: bool,
-}
-
-/// A step of which some messages may have been sent.
-struct Sending {
-    messages: vec::IntoIter<Update>,
-    again: bool,
-}
-
-impl From<Step> for Sending {
-    fn from(step: Step) -> Sending {
-        Sending { messages: step.messages.into_iter(), again: step.again }
-    }
 }
 
 impl Stream {
     /// The next message; `None` when the server stops.
-    async fn next(&mut self) -> Option<Result<Update, Status>> {
+    async fn next(&mut self) -> Option<Result<Message, Status>> {
         let stop = self.shared.stop.clone();
         let message = tokio::select! {
             biased;
@@ -129,40 +123,54 @@ impl Stream {
         };
         let metrics = &self.shared.metrics;
         match &message {
-            Some(Ok(update)) => wire::kind(update).into_iter().for_each(|kind| metrics.sent(kind)),
+            Some(Ok(message)) => metrics.sent(message.kind),
             Some(Err(failure)) => metrics.ended(StreamEnd::of(failure)),
             None => metrics.ended(StreamEnd::Stopped),
         }
         message.map(|message| message.map_err(|failure| failed(&failure, &self.question)))
     }
 
-    async fn message(&mut self) -> Result<Update, Failure> {
+    async fn message(&mut self) -> Result<Message, Failure> {
         if !self.started {
             self.shared.until_synced().await?;
             self.started = true;
+            self.look().await?;
         }
         loop {
-            if let Some(message) = self.step.messages.next() {
+            if let Some(message) = self.unsent() {
                 return Ok(message);
             }
-            if !self.step.again {
+            // The bytes of what was sent are not held while nothing happens.
+            let again = self.sending.take().is_some_and(|(step, _)| step.again);
+            if !again {
                 let first_change = self.subscription.changed().await;
-                self.cursor.unchanged_until(first_change);
+                self.unchanged_until = Revision(first_change.0.saturating_sub(1));
             }
-            self.step = self.look().await?.into();
+            self.look().await?;
         }
     }
 
-    async fn look(&mut self) -> Result<Step, Failure> {
-        let question = Arc::clone(&self.question);
-        let mut cursor = std::mem::take(&mut self.cursor);
-        let looking = self.shared.read(move |shared, snapshot| {
-            let step = cursor.step(&question, snapshot, &shared.answers)?;
-            Ok((cursor, step))
-        });
-        let (cursor, step) = looking.await?;
-        self.cursor = cursor;
-        Ok(step)
+    /// The next message of what the client is being told.
+    fn unsent(&mut self) -> Option<Message> {
+        let (step, sent) = self.sending.as_mut()?;
+        let message = step.messages.get(*sent)?.clone();
+        *sent += 1;
+        Some(message)
+    }
+
+    async fn look(&mut self) -> Result<(), Failure> {
+        let seen = |place| self.subscription.last_commit(place).unwrap_or_default();
+        let look = Look {
+            question: Arc::clone(&self.question),
+            cursor: Arc::clone(&self.cursor),
+            unchanged_until: self.unchanged_until,
+            service_seen: seen(SERVICE),
+            node_seen: seen(NODE),
+        };
+        let step = self.shared.look(&look).await?;
+        self.cursor = Arc::clone(&step.next);
+        self.sending = Some((step, 0));
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::delta::Answers;
+use super::hot::{Hot, Seen};
 use super::synced::{Synced, sources_synced};
 use crate::{Hub, Metrics};
 
@@ -14,12 +15,22 @@ use crate::{Hub, Metrics};
 /// the processors; more would only take memory.
 pub const READS_MAX: usize = 4;
 
+/// What streams may take of memory.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamLimits {
+    /// Streams that read the store at the same time.
+    pub reads_max: usize,
+    /// Bytes of answers that are kept, for those who ask the same.
+    pub hot_bytes: usize,
+}
+
 /// What all streams share.
 pub(super) struct Shared {
     pub(super) hub: Arc<Hub>,
     pub(super) answers: Answers,
     pub(super) metrics: Arc<Metrics>,
     pub(super) stop: CancellationToken,
+    pub(super) hot: Arc<Hot>,
     reader: Reader,
     reads: Arc<Semaphore>,
     synced: Synced,
@@ -76,24 +87,27 @@ impl Shared {
         hub: Arc<Hub>,
         answers: Answers,
         metrics: Arc<Metrics>,
-        reads_max: usize,
+        limits: StreamLimits,
         stop: CancellationToken,
     ) -> Shared {
-        let reads = Arc::new(Semaphore::new(reads_max));
-        Shared { hub, answers, metrics, stop, reader, reads, synced: Synced::default() }
+        let reads = Arc::new(Semaphore::new(limits.reads_max));
+        let hot = Arc::new(Hot::new(limits.hot_bytes));
+        Shared { hub, answers, metrics, stop, hot, reader, reads, synced: Synced::default() }
     }
 
-    /// Reads the newest revision on a thread that may block; so many at a time as memory allows.
+    /// Reads the newest revision on a thread that may block; so many at a time as memory allows. What is read is what
+    /// there is after so many commits, or later.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Shared>,
-        read: impl FnOnce(&Shared, &Snapshot) -> Result<T, Failure> + Send + 'static,
+        read: impl FnOnce(&Shared, &Snapshot, Seen) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         // The semaphore is never closed; if it were, reading without a permit would be right.
         let permit = Arc::clone(&self.reads).acquire_owned().await.ok();
         let shared = Arc::clone(self);
         let reading = tokio::task::spawn_blocking(move || {
+            let seen = shared.hub.commit_count();
             let snapshot = shared.reader.snapshot()?;
-            let result = read(&shared, &snapshot);
+            let result = read(&shared, &snapshot, seen);
             drop(permit);
             result
         });
@@ -102,7 +116,7 @@ impl Shared {
 
     /// Have the sources been listed once?
     pub(super) async fn synced(self: &Arc<Shared>) -> Result<bool, Failure> {
-        let read = async || self.read(|_, snapshot| Ok(sources_synced(snapshot)?)).await;
+        let read = async || self.read(|_, snapshot, _| Ok(sources_synced(snapshot)?)).await;
         self.synced.check(|| self.hub.commit_count(), read).await
     }
 

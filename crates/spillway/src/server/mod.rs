@@ -12,14 +12,13 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use ingest::Delivery;
-use serve::{Destination, Hub, Metrics};
+use serve::{Destination, Hub, Metrics, StreamLimits};
 use store::{Commit, Reader};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::Options;
+use crate::{Budget, Options};
 use open::Opened;
 use situation::Situation;
 use spine::Spine;
@@ -61,7 +60,8 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
 
     let Opened { writer, reader, sources, origin } = open::open(&options).await?;
     hub.advance(&Commit { revision: reader.stats().revision, ..Commit::default() });
-    situation.opened(reader.clone(), sources.watched(), options.memory);
+    let destination = destination(&options, &reader, &hub, &metrics, stop.clone());
+    situation.opened(reader.clone(), destination.clone(), sources.watched(), options.memory);
     let listener = listen::listen("--addr", options.addr).await?;
     let addr = listener.local_addr()?;
 
@@ -82,7 +82,7 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
     if let (Some(origin), Some(client)) = (origin, client) {
         sources.spawn(origin.confirm(client, failure.clone()));
     }
-    let door = grpc(&options, listener, &reader, &hub, &metrics, stop);
+    let door = async { Ok(serve::serve(listener, destination, stop).await?) };
     listeners.push(supervise("gRPC", failure.clone(), door));
     let admin = admin_addr.map(|addr| addr.to_string()).unwrap_or_default();
     tracing::info!(%addr, admin, data = %options.data.display(), "serving");
@@ -102,25 +102,24 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
     })
 }
 
-/// The door for proxies.
-fn grpc(
+/// What answers proxies.
+fn destination(
     options: &Options,
-    listener: TcpListener,
     reader: &Reader,
     hub: &Arc<Hub>,
     metrics: &Arc<Metrics>,
     stop: CancellationToken,
-) -> impl Future<Output = anyhow::Result<()>> + use<> {
-    let destination = Destination::new(
+) -> Destination {
+    let Budget { reads_max, answers_bytes, .. } = options.memory;
+    Destination::new(
         reader.clone(),
         Arc::clone(hub),
         options.settings.clone(),
         options.http2_params,
         Arc::clone(metrics),
-        options.memory.reads_max,
-        stop.clone(),
-    );
-    async { Ok(serve::serve(listener, destination, stop).await?) }
+        StreamLimits { reads_max, hot_bytes: answers_bytes },
+        stop,
+    )
 }
 
 /// Runs a listener; that it fails is a failure of the server.

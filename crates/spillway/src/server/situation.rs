@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ingest::{kube, manifests};
 use model::{ClusterId, Kind, Source};
 use parking_lot::Mutex;
-use serve::{MemoryPart, SourceStatus};
+use serve::{Destination, MemoryPart, SourceStatus};
 use store::{Reader, Stats};
 
 use crate::{Budget, memory};
@@ -25,6 +25,7 @@ pub(super) struct Situation {
 #[derive(Clone)]
 struct Opened {
     reader: Reader,
+    destination: Destination,
     watched: Watched,
     memory: Budget,
 }
@@ -42,8 +43,14 @@ pub(super) enum Watched {
 
 impl Situation {
     /// The store is open, and its sources begin.
-    pub(super) fn opened(&self, reader: Reader, watched: Watched, memory: Budget) {
-        *self.opened.lock() = Some(Opened { reader, watched, memory });
+    pub(super) fn opened(
+        &self,
+        reader: Reader,
+        destination: Destination,
+        watched: Watched,
+        memory: Budget,
+    ) {
+        *self.opened.lock() = Some(Opened { reader, destination, watched, memory });
     }
 
     fn now(&self) -> Option<Opened> {
@@ -61,13 +68,16 @@ impl serve::Situation for Situation {
     }
 
     fn memory(&self) -> Vec<MemoryPart> {
-        let Some(Opened { reader, memory, .. }) = self.now() else { return Vec::new() };
+        let Some(Opened { reader, destination, memory, .. }) = self.now() else {
+            return Vec::new();
+        };
         let (allocated, resident) = memory::allocated_and_resident();
         let part = |(name, budget): (&'static str, u64)| {
             let used = match name {
                 "total" => Some(allocated),
                 "store_cache" => Some(reader.cache_bytes()),
                 "hot_set" => Some(reader.hot_bytes()),
+                "answers" => Some(destination.hot_bytes()),
                 _ => None,
             };
             MemoryPart { name, budget: Some(budget), used }

@@ -7,9 +7,6 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use linkerd2_proxy_api::destination::GetDestination;
-use linkerd2_proxy_api::destination::destination_server::Destination as Api;
-use linkerd2_proxy_api::destination::update;
 use model::limits::MESSAGE_BYTES_MAX;
 use model::{
     Change, ClusterId, Family, Key, Kind, Object, ObjectName, Phase, PortSet, ResourceVersion,
@@ -19,13 +16,13 @@ use model::{
 use resolve::Settings;
 use store::{Config, Fsync, Undo, Writer};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 
 use super::super::delta::Answers;
 use super::super::shared::Shared;
-use super::super::wire::Update;
 use super::super::wire::tests::text;
-use crate::{Destination, Hub, Metrics};
+use super::super::wire::{Message, UpdateKind};
+use crate::{Destination, Hub, Metrics, StreamLimits};
 
 pub(super) struct Server {
     pub(super) hub: Arc<Hub>,
@@ -41,11 +38,16 @@ pub(super) struct Server {
 pub(super) struct Choice {
     pub(super) message_bytes_max: usize,
     pub(super) undo_bytes_max: u64,
+    pub(super) hot_bytes: usize,
     pub(super) synced: bool,
 }
 
-pub(super) const USUAL: Choice =
-    Choice { message_bytes_max: MESSAGE_BYTES_MAX, undo_bytes_max: 10_000_000, synced: true };
+pub(super) const USUAL: Choice = Choice {
+    message_bytes_max: MESSAGE_BYTES_MAX,
+    undo_bytes_max: 10_000_000,
+    hot_bytes: 1 << 20,
+    synced: true,
+};
 
 impl Server {
     pub(super) fn start(choice: Choice) -> Server {
@@ -67,8 +69,9 @@ impl Server {
             http2: None,
             message_bytes_max: choice.message_bytes_max,
         };
-        let shared =
-            Shared::new(reader, Arc::clone(&hub), answers, Arc::clone(&metrics), 4, stop.clone());
+        let limits = StreamLimits { reads_max: 4, hot_bytes: choice.hot_bytes };
+        let (for_hub, for_metrics) = (Arc::clone(&hub), Arc::clone(&metrics));
+        let shared = Shared::new(reader, for_hub, answers, for_metrics, limits, stop.clone());
         let destination = Destination { shared: Arc::new(shared) };
         let versions = 0;
         let mut server =
@@ -129,10 +132,8 @@ impl Server {
 
     pub(super) async fn open(&self, path: &str, node: &str) -> Result<Client, Status> {
         let context_token = format!("{{\"ns\":\"shop\",\"nodeName\":\"{node}\"}}\n");
-        let request =
-            GetDestination { path: path.to_owned(), context_token, ..GetDestination::default() };
-        let response = self.destination.get(Request::new(request)).await?;
-        Ok(Client { stream: response.into_inner(), held: BTreeMap::new() })
+        let stream = self.destination.get(path, &context_token).await?;
+        Ok(Client { stream, held: BTreeMap::new() })
     }
 
     pub(super) async fn open_web(&self) -> Client {
@@ -147,7 +148,7 @@ impl Server {
 
 /// A client of one stream, that holds what it was told.
 pub(super) struct Client {
-    stream: BoxStream<'static, Result<Update, Status>>,
+    stream: BoxStream<'static, Result<Message, Status>>,
     pub(super) held: BTreeMap<String, String>,
 }
 
@@ -158,7 +159,7 @@ impl Client {
     }
 
     /// The next message; there must be one.
-    pub(super) async fn next(&mut self) -> Update {
+    pub(super) async fn next(&mut self) -> Message {
         let next = tokio::time::timeout(Duration::from_secs(10), self.stream.next());
         let update = next.await.expect("no message came").expect("the stream ended").unwrap();
         self.hold(&update);
@@ -196,15 +197,15 @@ impl Client {
     }
 
     /// Does what a proxy does (spec/proxy.md 1.4).
-    fn hold(&mut self, update: &Update) {
-        match update.update.as_ref().unwrap() {
-            update::Update::NoEndpoints(_) => self.held.clear(),
-            update::Update::Remove(_) => {
+    fn hold(&mut self, update: &Message) {
+        match update.kind {
+            UpdateKind::NoEndpoints => self.held.clear(),
+            UpdateKind::Remove => {
                 for line in text(update).lines() {
                     self.held.remove(&line[2..]);
                 }
             }
-            update::Update::Add(_) => {
+            UpdateKind::Add => {
                 let text = text(update);
                 let (set, addresses) = text.split_once('\n').unwrap();
                 for line in addresses.lines() {

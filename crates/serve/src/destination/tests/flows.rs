@@ -1,10 +1,7 @@
 //! Which requests are refused, and how (spec §1.5).
 
 use expect_test::expect;
-use linkerd2_proxy_api::destination::GetDestination;
-use linkerd2_proxy_api::destination::destination_server::Destination as _;
 use model::{Discovery, Kind, Object, Service};
-use tonic::Request;
 
 use super::fixture::{Choice, Server, USUAL, web};
 
@@ -72,11 +69,4 @@ async fn an_answer_waits_for_the_sources() {
     let client = next.await.unwrap();
     assert!(client.held.is_empty());
     assert_eq!(server.metrics.messages_sent(), 1);
-}
-
-#[tokio::test]
-async fn profiles_are_not_served() {
-    let server = Server::start(USUAL);
-    let refused = server.destination.get_profile(Request::new(GetDestination::default())).await;
-    assert_eq!(refused.err().map(|status| status.code()), Some(tonic::Code::Unimplemented));
 }

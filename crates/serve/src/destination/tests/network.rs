@@ -63,3 +63,13 @@ async fn a_refusal_comes_without_a_stream() {
     assert_eq!(refused.code(), tonic::Code::NotFound);
     assert_eq!(refused.message(), "Service web.shop not found");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_served_and_what_is_no_request_is_refused() {
+    let server = Server::start(USUAL);
+    let (mut client, _serving) = connect(&server).await;
+    let refused = client.get_profile(request("10.0.0.1:80")).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::Unimplemented);
+    let refused = client.get(request(&"a".repeat(20_000))).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::OutOfRange);
+}

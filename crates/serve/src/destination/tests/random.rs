@@ -72,9 +72,9 @@ async fn open_all(server: &Server) -> Vec<Client> {
     clients
 }
 
-async fn history(seed: u64, message_bytes_max: usize) {
+async fn history(seed: u64, choice: Choice) {
     let mut dice = Dice(seed);
-    let mut server = Server::start(Choice { message_bytes_max, ..USUAL });
+    let mut server = Server::start(choice);
     server.web();
     for _ in 0..30 {
         change(&mut server, &mut dice);
@@ -110,13 +110,20 @@ async fn settle(server: &Server, revision: Revision, clients: impl Iterator<Item
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_holds_what_a_new_one_is_told() {
     for seed in 0..3 {
-        history(seed, 400).await;
+        history(seed, Choice { message_bytes_max: 400, ..USUAL }).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_does_so_with_messages_of_the_usual_size() {
     for seed in 3..5 {
-        history(seed, USUAL.message_bytes_max).await;
+        history(seed, USUAL).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_does_so_with_hardly_a_hot_set() {
+    for (seed, hot_bytes) in [(5, 0), (6, 1_500), (7, 5_000)] {
+        history(seed, Choice { message_bytes_max: 400, hot_bytes, ..USUAL }).await;
     }
 }

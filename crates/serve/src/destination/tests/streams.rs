@@ -4,7 +4,8 @@ use expect_test::expect;
 use model::{Kind, Object, Service, Target};
 use tonic::Code;
 
-use super::fixture::{Choice, Server, USUAL, endpoint, of_pod, slice, web};
+use super::fixture::{Choice, Client, Server, USUAL, endpoint, of_pod, slice, web};
+use crate::metrics::AnswerFrom;
 
 #[tokio::test]
 async fn a_change_is_said_and_nothing_else() {
@@ -220,4 +221,39 @@ async fn a_stream_is_small() {
     server.web();
     let bytes = server.open_web().await.bytes();
     assert!(bytes <= 1_280, "{bytes}");
+}
+
+#[tokio::test]
+async fn those_who_ask_the_same_are_told_the_same_bytes() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    for node in 0..20 {
+        server.node(&format!("n{node}"), Some(["z1", "z2"][node % 2]));
+    }
+    server.bare("web-a", &["10.1.0.1"]);
+    let mut clients: Vec<Client> = Vec::new();
+    for index in 0..200 {
+        let node = format!("n{}", index % 20);
+        clients.push(server.open("web.shop.svc.k.test:80", &node).await.unwrap());
+    }
+    let made = |server: &Server| server.metrics.answers(AnswerFrom::Store);
+    let mut first = Vec::new();
+    for client in &mut clients {
+        first.push(client.next().await.bytes().as_ptr());
+    }
+    first.sort_unstable();
+    first.dedup();
+    assert_eq!((first.len(), made(&server)), (2, 2), "one answer for each zone");
+    for change in 1..5 {
+        // Something else happens in between, which changes nothing for them.
+        server.put(Kind::Service, "other", Object::Service(web()));
+        server.bare("web-a", &["10.1.0.1", &format!("10.1.0.2{change}")]);
+        futures::future::join_all(clients.iter_mut().map(Client::next)).await;
+        assert_eq!(made(&server), 2 + 2 * change);
+        futures::future::join_all(clients.iter_mut().map(async |client| match change {
+            1 => None,
+            _ => Some(client.next().await),
+        }))
+        .await;
+    }
 }

@@ -5,11 +5,21 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use expect_test::{Expect, expect};
+use linkerd2_proxy_api::destination as pb;
+use linkerd2_proxy_api::net::TcpAddress;
+use prost::Message as _;
+use resolve::{Hint, Identity, Protocol};
 
 use super::*;
 
+/// What a client decodes.
+pub(crate) fn decoded(message: &Message) -> pb::Update {
+    pb::Update::decode(message.bytes.clone()).unwrap()
+}
+
 /// A message, line by line: addresses in their order, labels sorted, what is absent left out.
-pub(crate) fn text(update: &Update) -> String {
+pub(crate) fn text(message: &Message) -> String {
+    let update = decoded(message);
     let mut text = String::new();
     match update.update.as_ref() {
         None => text.push_str("nothing\n"),
@@ -79,11 +89,13 @@ fn label_text<'l>(labels: impl IntoIterator<Item = (&'l String, &'l String)>) ->
     format!("{{{}}}", labels.join(" "))
 }
 
-fn labels(pairs: &[(&'static str, &str)]) -> Labels {
-    pairs.iter().map(|(key, value)| ((*key).into(), (*value).to_owned())).collect()
+fn labels(pairs: &[(&'static str, &'static str)]) -> Labels<'static> {
+    let mut labels = Labels::default();
+    pairs.iter().for_each(|(key, value)| labels.set(*key, *value));
+    labels
 }
 
-fn address(last: u8) -> Address {
+fn address(last: u8) -> Address<'static> {
     Address {
         ip: Ipv4Addr::new(10, 1, 0, last).into(),
         port: 1,
@@ -96,18 +108,18 @@ fn address(last: u8) -> Address {
     }
 }
 
-fn dns(name: &str) -> Option<Identity> {
-    Some(Identity::Dns { name: name.to_owned(), server_name: Some(name.to_owned()) })
+fn dns(name: &str) -> Option<Identity<'static>> {
+    Some(Identity::Dns(name.to_owned()))
 }
 
 fn hint(protocol: Protocol, inbound_port: Option<u16>) -> Option<Hint> {
     Some(Hint { protocol, inbound_port })
 }
 
-fn check(addresses: Vec<Address>, http2: Option<Http2ClientParams>, expect: Expect) {
+fn check(addresses: Vec<Address<'_>>, http2: Option<Http2ClientParams>, expect: Expect) {
     let set_labels = labels(&[("service", "web"), ("namespace", "shop")]);
     let mut adds = Adds::new(&set_labels, usize::MAX);
-    assert!(adds.push(addresses, http2));
+    assert!(adds.push(&addresses, http2.map(Http2::from).as_ref()));
     expect.assert_eq(&text(&adds.finish().unwrap()));
 }
 
@@ -154,14 +166,14 @@ fn http2_params_of_f07_to_f09_reach_those_that_speak_it() {
 #[test]
 fn a_gateway_and_a_workload() {
     let gateway = Address {
-        identity: Some(Identity::Dns { name: "gateway.id".to_owned(), server_name: None }),
+        identity: Some(Identity::Gateway("gateway.id")),
         hint: hint(Protocol::H2, None),
         authority_override: Some("web.shop.svc.east:80".to_owned()),
         ..address(1)
     };
-    let server_name = "v1.corp".to_owned();
+    let server_name = "v1.corp";
     let workload = Address {
-        identity: Some(Identity::Uri { uri: "spiffe://corp/v1".to_owned(), server_name }),
+        identity: Some(Identity::Uri { uri: "spiffe://corp/v1", server_name }),
         hint: hint(Protocol::H2, Some(1111)),
         weight: 100_000,
         ..address(2)
@@ -174,10 +186,20 @@ fn a_gateway_and_a_workload() {
     check(vec![gateway, workload], None, expect);
 }
 
+/// An address as it is sent to be removed.
+fn removed(ip: IpAddr, port: u16) -> TcpAddress {
+    let mut removes = Removes::new(usize::MAX);
+    assert!(removes.push(ip, &[port]));
+    match decoded(&removes.finish().unwrap()).update {
+        Some(pb::update::Update::Remove(set)) => set.addrs[0],
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn the_addresses_of_e14() {
     use linkerd2_proxy_api::net::ip_address::Ip;
-    let ip = |ip: IpAddr| tcp(ip, 80).ip.and_then(|ip| ip.ip).unwrap();
+    let ip = |ip: IpAddr| removed(ip, 80).ip.and_then(|ip| ip.ip).unwrap();
     assert!(matches!(ip(Ipv4Addr::new(192, 0, 2, 1).into()), Ip::Ipv4(3_221_225_985)));
     let v6: Ipv6Addr = "fd00:1:2:3::4:5".parse().unwrap();
     let Ip::Ipv6(v6) = ip(v6.into()) else { panic!("not IPv6") };
@@ -187,45 +209,82 @@ fn the_addresses_of_e14() {
 }
 
 #[test]
+fn what_is_encoded_is_what_prost_would_encode() {
+    let long = "n".repeat(70_000);
+    let mut labels = Labels::default();
+    labels.set("pod", long.as_str());
+    labels.set("zone", "");
+    let ips = ["0.0.0.0", "255.1.2.3", "::", "::1", "fd00::", "1:2:3:4:5:6:7:8"];
+    for (index, ip) in ips.into_iter().enumerate() {
+        for port in [0, 1, 127, 128, 65_535] {
+            let address = Address {
+                ip: ip.parse().unwrap(),
+                port,
+                labels: if index % 2 == 0 { labels.clone() } else { Labels::default() },
+                identity: dns(&long[..index * 60]),
+                hint: hint(Protocol::Opaque, Some(port)),
+                authority_override: (index % 3 == 0).then(String::new),
+                ..address(1)
+            };
+            let mut adds = Adds::new(&Labels::default(), usize::MAX);
+            assert!(adds.push(&[address.clone(), address], None));
+            let message = adds.finish().unwrap();
+            let update = decoded(&message);
+            assert_eq!(update.encoded_len(), message.bytes.len());
+            assert_eq!(pb::Update::decode(&*update.encode_to_vec()).unwrap(), update);
+            assert_eq!(removed(ip.parse().unwrap(), port).port, u32::from(port));
+        }
+    }
+}
+
+#[test]
 fn an_add_is_filled_to_the_last_byte_that_fits() {
     let set_labels = labels(&[("service", "web"), ("namespace", "shop")]);
     for bytes_max in [300, 301, 1_000, 5_000, 70_000] {
         let mut adds = Adds::new(&set_labels, bytes_max);
-        let fits =
-            (0..2_000).take_while(|last| adds.push(vec![address(*last as u8)], None)).count();
-        let one = weighted(address(0), None);
-        let one = prost::encoding::message::encoded_len(1, &one);
-        let bytes = adds.finish().unwrap().encoded_len();
-        assert!(bytes <= bytes_max && bytes + one + ENVELOPE_BYTES_MAX > bytes_max, "{fits}");
+        let one_more = |adds: &mut Adds, last| adds.push(&[address(last)], None);
+        let before = adds.0.bytes.len();
+        assert!(one_more(&mut adds, 0));
+        let one = adds.0.bytes.len() - before;
+        let fits = (1..2_000).take_while(|last| one_more(&mut adds, *last as u8)).count();
+        let bytes = adds.finish().unwrap().bytes.len();
+        assert!(bytes <= bytes_max && bytes + one + 2 + ENVELOPE_BYTES_MAX > bytes_max, "{fits}");
     }
 }
 
 #[test]
 fn an_address_larger_than_the_limit_is_sent_alone() {
-    let mut adds = Adds::new(&BTreeMap::new(), 10);
-    assert!(adds.push(vec![address(1)], None));
-    assert!(!adds.push(vec![address(2)], None));
+    let mut adds = Adds::new(&Labels::default(), 10);
+    assert!(adds.push(&[address(1)], None));
+    assert!(!adds.push(&[address(2)], None));
     assert!(adds.finish().is_some());
 }
 
 #[test]
 fn a_remove_is_filled_to_the_last_byte_that_fits() {
+    let ip = |last| IpAddr::from(Ipv4Addr::new(10, 0, 0, last));
     let mut removes = Removes::new(200);
-    let ips = (0..100).map(|last| IpAddr::from(Ipv4Addr::new(10, 0, 0, last)));
-    for ip in ips.clone() {
-        if !removes.fits(ip, &[80]) {
-            break;
-        }
-        removes.push(ip, &[80]);
-    }
-    let update = removes.finish().unwrap();
-    let bytes = update.encoded_len();
+    let fits = (0..100).take_while(|last| removes.push(ip(*last), &[80])).count();
+    let mark = removes.mark();
+    assert!(!removes.push(ip(200), &[80]) && removes.mark().bytes == mark.bytes);
+    let message = removes.finish().unwrap();
+    let bytes = message.bytes.len();
     assert!(bytes <= 200 && bytes + 12 + ENVELOPE_BYTES_MAX > 200, "{bytes}");
+    assert_eq!(text(&message).lines().count(), fits);
     let mut tiny = Removes::new(1);
-    assert!(tiny.fits(ips.clone().next().unwrap(), &[80]), "one is always sent");
-    tiny.push(ips.clone().next().unwrap(), &[80]);
-    assert!(!tiny.fits(ips.clone().nth(1).unwrap(), &[80]));
+    assert!(tiny.push(ip(0), &[80]), "one is always sent");
+    assert!(!tiny.push(ip(1), &[80]));
     assert!(Removes::new(200).finish().is_none());
+}
+
+#[test]
+fn what_was_pushed_can_be_taken_back() {
+    let ip = |last| IpAddr::from(Ipv4Addr::new(10, 0, 0, last));
+    let mut removes = Removes::new(200);
+    let nothing = removes.mark();
+    assert!(removes.push(ip(1), &[80, 81]));
+    removes.back_to(nothing);
+    assert!(removes.finish().is_none());
 }
 
 #[test]

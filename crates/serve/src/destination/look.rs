@@ -1,0 +1,177 @@
+//! A stream's look at what is to say next: in the hot set, or else in the store.
+
+use std::sync::Arc;
+
+use model::{ClusterId, Revision, ServiceName};
+use resolve::View;
+use store::{ServiceRows, Snapshot};
+
+use super::cursor::{Cursor, Step};
+use super::delta::Position;
+use super::hot::{Claim, Found, Head, Hot, Key, Seen, Value};
+use super::shared::{Failure, Shared};
+use crate::metrics::AnswerFrom;
+
+/// What a Get asks for, as long as it lasts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) service: ServiceName,
+    pub(super) port: u16,
+    pub(super) hostname: Option<String>,
+    /// The client's node.
+    pub(super) node: Option<String>,
+}
+
+impl Question {
+    /// Where a client is that was told all.
+    fn position(&self, head: &Head, zone: Option<&str>) -> Position {
+        let local = head.object.as_ref().is_some_and(|service| service.local_traffic);
+        let view = View {
+            service: self.service.clone(),
+            port: self.port,
+            hostname: self.hostname.clone(),
+            zone: zone.map(str::to_owned),
+            node: self.node.clone().filter(|_| local),
+        };
+        Position { view: Arc::new(view), revision: head.changed }
+    }
+}
+
+/// A client that was told what its cursor says.
+#[derive(Clone)]
+pub(super) struct Look {
+    pub(super) question: Arc<Question>,
+    pub(super) cursor: Arc<Cursor>,
+    /// Nothing has changed for it from its cursor up to this revision.
+    pub(super) unchanged_until: Revision,
+    /// What it is to know of its Service.
+    pub(super) service_seen: Seen,
+    /// What it is to know of its node.
+    pub(super) node_seen: Seen,
+}
+
+impl Shared {
+    /// A Service, as it was after so many commits or later.
+    pub(super) async fn head(
+        self: &Arc<Shared>,
+        service: &ServiceName,
+        seen: Seen,
+    ) -> Result<Head, Failure> {
+        let key = Key::Head(service.clone());
+        if let Some(Value::Head(head)) = self.hot.kept(&key, seen) {
+            return Ok(head);
+        }
+        let service = service.clone();
+        let read = move |shared: &Shared, snapshot: &Snapshot, seen: Seen| {
+            let head = head_of(&snapshot.service(&service)?, snapshot)?;
+            shared.hot.keep(key, Value::Head(head.clone()), seen);
+            Ok(head)
+        };
+        self.read(read).await
+    }
+
+    /// What to say next. Reads nothing if somebody else has just read the same.
+    pub(super) async fn look(self: &Arc<Shared>, look: &Look) -> Result<Arc<Step>, Failure> {
+        loop {
+            match look.find(&self.hot) {
+                Found::Kept(Value::Step(step)) => return Ok(self.answered(step, AnswerFrom::Hot)),
+                // A Service or a node is known now.
+                Found::Kept(_) => {}
+                Found::Reading(mut reading) => {
+                    let read = reading.wait_for(Option::is_some).await;
+                    if let Some(Value::Step(step)) = read.ok().and_then(|read| read.clone()) {
+                        return Ok(self.answered(step, AnswerFrom::Shared));
+                    }
+                }
+                Found::Missing(claim) => {
+                    let look = look.clone();
+                    let read =
+                        self.read(move |shared, at, seen| look.read(shared, at, seen, claim));
+                    if let Some((step, from)) = read.await? {
+                        return Ok(self.answered(step, from));
+                    }
+                }
+            }
+        }
+    }
+
+    fn answered(&self, step: Arc<Step>, from: AnswerFrom) -> Arc<Step> {
+        if !step.messages.is_empty() {
+            self.metrics.answer(from);
+        }
+        step
+    }
+}
+
+impl Look {
+    /// What is kept; or else what is missing first.
+    fn find(&self, hot: &Arc<Hot>) -> Found {
+        let head = match hot.find(Key::Head(self.question.service.clone()), self.service_seen) {
+            Found::Kept(Value::Head(head)) => head,
+            found => return found,
+        };
+        let zone = match &self.question.node {
+            None => None,
+            Some(node) => match hot.find(Key::Zone(node.clone()), self.node_seen) {
+                Found::Kept(Value::Zone(zone)) => zone,
+                found => return found,
+            },
+        };
+        let position = self.question.position(&head, zone.as_deref());
+        if self.cursor.is_at(&position) {
+            return Found::Kept(Value::Step(Arc::new(Step::none(&self.cursor))));
+        }
+        // A step says from where to where it goes, so it is never out of date.
+        hot.find(Key::Step(Arc::clone(&self.cursor), position), 0)
+    }
+
+    /// Reads what was missing first, and all that comes after it. `None`: somebody else reads the rest.
+    fn read(
+        &self,
+        shared: &Shared,
+        snapshot: &Snapshot,
+        seen: Seen,
+        claim: Claim,
+    ) -> Result<Option<(Arc<Step>, AnswerFrom)>, Failure> {
+        let rows = snapshot.service(&self.question.service)?;
+        let head = head_of(&rows, snapshot)?;
+        let key = Key::Head(self.question.service.clone());
+        shared.hot.keep(key, Value::Head(head.clone()), seen);
+        let zone = self.zone(shared, snapshot, seen)?;
+        let position = self.question.position(&head, zone.as_deref());
+        if self.cursor.is_at(&position) {
+            return Ok(Some((Arc::new(Step::none(&self.cursor)), AnswerFrom::Store)));
+        }
+        let key = Key::Step(Arc::clone(&self.cursor), position.clone());
+        let claim = match claim.is_for(&key) {
+            true => claim,
+            // Whoever waits for the Service or the node goes on from here, when `claim` is gone.
+            false => match shared.hot.find(key, 0) {
+                Found::Missing(claim) => claim,
+                Found::Kept(Value::Step(step)) => return Ok(Some((step, AnswerFrom::Hot))),
+                _ => return Ok(None),
+            },
+        };
+        let step = self.cursor.step(self.unchanged_until, &position, &rows, &shared.answers)?;
+        let step = Arc::new(step);
+        claim.done(Value::Step(Arc::clone(&step)), seen);
+        Ok(Some((step, AnswerFrom::Store)))
+    }
+
+    fn zone(
+        &self,
+        shared: &Shared,
+        snapshot: &Snapshot,
+        seen: Seen,
+    ) -> Result<Option<Arc<str>>, Failure> {
+        let Some(node) = &self.question.node else { return Ok(None) };
+        let zone: Option<Arc<str>> = snapshot.zone(ClusterId::LOCAL, node)?.map(Arc::from);
+        shared.hot.keep(Key::Zone(node.clone()), Value::Zone(zone.clone()), seen);
+        Ok(zone)
+    }
+}
+
+fn head_of(rows: &ServiceRows<'_>, snapshot: &Snapshot) -> Result<Head, store::Error> {
+    let object = rows.object(snapshot.revision())?.map(Arc::new);
+    Ok(Head { object, changed: rows.last_change()? })
+}
