@@ -1,6 +1,7 @@
 //! What runs in a process of its own, so that its memory is its own.
 
 use std::io::BufRead as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -30,6 +31,9 @@ pub(crate) fn spawn(args: &[&str], cgroup: Option<&Path>) -> anyhow::Result<Valu
         last = line?;
     }
     let status = child.wait()?;
+    if args[0] == "killed" && status.signal().is_some() {
+        return Ok(Value::Null);
+    }
     anyhow::ensure!(status.success(), "{args:?} ended with {status}");
     serde_json::from_str(&last).with_context(|| format!("{args:?} printed {last:?}"))
 }
@@ -41,6 +45,7 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
         ["ours", folder, spec, cache] => child_ours(Path::new(folder), spec, cache.parse()?)?,
         ["raw", folder, ours, cache] => child_raw(Path::new(folder), ours, cache.parse()?)?,
         ["open", folder, cache] => child_open(Path::new(folder), cache.parse()?)?,
+        ["killed", folder, cache] => child_killed(Path::new(folder), cache.parse()?)?,
         _ => anyhow::bail!("{words:?} is not for children"),
     };
     data::result(&result);
@@ -53,6 +58,7 @@ fn child_ours(folder: &Path, spec: &str, cache: usize) -> anyhow::Result<Value> 
     let run = ours(&mut writer, made)?;
     let (tables, rows, bytes) = tables(&reader)?;
     let loose = reader.file_bytes();
+    let ingest = memory()?;
     // The log as it is an hour later, and the space given back.
     let later = model::Time(2 * 60 * 60 * 1_000);
     while writer.tick(later)?.is_some() {}
@@ -70,8 +76,9 @@ fn child_ours(folder: &Path, spec: &str, cache: usize) -> anyhow::Result<Value> 
         "commits": run.commits,
         "rows": rows,
         "bytes": bytes,
-        "rss_mib": data::mib(memory.0),
-        "rss_peak_mib": data::mib(memory.1),
+        "rss_mib": data::mib(ingest.0),
+        "rss_peak_mib": data::mib(ingest.1),
+        "rss_compacted_peak_mib": data::mib(memory.1),
         "file_bytes": loose,
         "compacted_bytes": reader.file_bytes(),
         "compacted_s": compacted.as_secs_f64(),
@@ -103,6 +110,23 @@ fn child_open(folder: &Path, cache: usize) -> anyhow::Result<Value> {
     let (rss, _) = memory()?;
     let time = data::ms(time);
     Ok(json!({ "open_ms": time, "revision": revision.0, "rss_mib": data::mib(rss) }))
+}
+
+/// Writes to a store and ends as if it were killed, with the store open.
+fn child_killed(folder: &Path, cache: usize) -> anyhow::Result<Value> {
+    let (mut writer, _reader, _) = store::open(folder, config(cache))?;
+    let source = model::Source { cluster: model::ClusterId::LOCAL, kind: model::Kind::Node };
+    let name = model::ObjectName::new("", "one-more")?;
+    writer.commit(
+        model::Time(0),
+        vec![model::Change::Put {
+            key: model::Key { source, name },
+            version: model::ResourceVersion("1".to_owned()),
+            object: model::Object::Node { zone: None },
+        }],
+    )?;
+    writer.sync()?;
+    std::process::abort()
 }
 
 /// Resident memory of this process, and its peak.

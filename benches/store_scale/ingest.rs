@@ -30,11 +30,14 @@ pub(crate) fn run(sizes: &[u64]) -> anyhow::Result<()> {
             rss / first,
         ));
         say(&format!(
-            "  {} B each on disk, {} before a compaction of {} s; open in {} ms",
+            "  {} B each on disk, {} before a compaction of {} s (RSS {} MiB); open in {} ms, and in {} ms \
+             after a kill: then the whole file is read and compared with its checksums",
             result["bytes_per_endpoint"],
             result["loose_bytes_per_endpoint"],
             result["compacted_s"],
+            result["rss_compacted_peak_mib"],
             result["open_ms"],
+            result["open_after_kill_ms"],
         ));
         data::result(&result);
     }
@@ -56,6 +59,8 @@ fn measure(folder: &Path, endpoints: u64) -> anyhow::Result<Value> {
     let ours = spawn(&["ours", &path, &spec(endpoints), CACHE], None)?;
     let raw = spawn(&["raw", &folder.to_string_lossy(), &ours.to_string(), CACHE], None)?;
     let open = spawn(&["open", &path, CACHE], None)?;
+    spawn(&["killed", &path, CACHE], None)?;
+    let torn = spawn(&["open", &path, CACHE], None)?;
     for table in ours["tables"].as_array().into_iter().flatten() {
         say(&format!("  {table}"));
     }
@@ -70,11 +75,13 @@ fn measure(folder: &Path, endpoints: u64) -> anyhow::Result<Value> {
         "vs_raw_redb": rounded(time(&raw) / time(&ours)),
         "rss_mib": ours["rss_mib"],
         "rss_peak_mib": ours["rss_peak_mib"],
+        "rss_compacted_peak_mib": ours["rss_compacted_peak_mib"],
         "row_bytes_per_endpoint": ours["bytes"].as_f64().unwrap_or(0.0) / endpoints as f64,
         "bytes_per_endpoint": each(&ours["compacted_bytes"]),
         "loose_bytes_per_endpoint": each(&ours["file_bytes"]),
         "compacted_s": rounded(ours["compacted_s"].as_f64().unwrap_or(0.0)),
         "open_ms": open["open_ms"],
+        "open_after_kill_ms": torn["open_ms"],
         "open_rss_mib": open["rss_mib"],
     }))
 }
