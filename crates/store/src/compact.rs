@@ -18,6 +18,9 @@ use crate::{Error, Stats};
 const STEP_ROWS_MAX: usize = 4_096;
 const STEP_BYTES_MAX: usize = 256 << 10;
 
+/// After so many bytes the copy is made durable: until then redb remembers each page of it in memory.
+const UNSYNCED_BYTES_MAX: usize = 16 << 20;
+
 /// A file is left alone until it could give back this much.
 const WASTE_BYTES_MIN: u64 = 64 << 20;
 
@@ -28,6 +31,8 @@ pub(crate) struct Compaction {
     table: usize,
     /// Its last key that has been copied.
     after: Option<Vec<u8>>,
+    /// Bytes that were copied since the copy was last durable.
+    unsynced_bytes: usize,
 }
 
 /// How large a file of these rows is if its pages are full: each row has two offsets, and branches take 3 %.
@@ -71,7 +76,7 @@ impl Writer {
     pub fn begin_compaction(&mut self) -> Result<(), Error> {
         let copy = birth::create_copy(&self.volume, &self.config)?;
         tracing::info!(bytes = self.shared.file_bytes(), "compacting the store");
-        self.compaction = Some(Compaction { copy, table: 0, after: None });
+        self.compaction = Some(Compaction { copy, table: 0, after: None, unsynced_bytes: 0 });
         Ok(())
     }
 
@@ -112,16 +117,21 @@ impl Writer {
             true => (compaction.table, compaction.after) = (compaction.table + 1, None),
             false => compaction.after = last,
         }
+        compaction.unsynced_bytes += bytes;
         self.commit_copy(txn)?;
         Ok(true)
     }
 
-    /// The copy need not be durable before it takes the file's place. If the disk doesn't take it, it is given up
+    /// The copy need not be durable before it takes the file's place, but for what redb has to remember of it. If the disk doesn't take it, it is given up
     /// before much of it is held in memory.
-    pub(crate) fn commit_copy(&self, mut copy: WriteTransaction) -> Result<(), Error> {
-        copy.set_durability(Durability::None).map_err(crate::write::unexpected)?;
+    pub(crate) fn commit_copy(&mut self, mut copy: WriteTransaction) -> Result<(), Error> {
+        let Some(compaction) = &mut self.compaction else { return Ok(()) };
+        match compaction.unsynced_bytes > UNSYNCED_BYTES_MAX {
+            true => compaction.unsynced_bytes = 0,
+            false => copy.set_durability(Durability::None).map_err(crate::write::unexpected)?,
+        }
         copy.commit()?;
-        match self.compaction.as_ref().and_then(|compaction| compaction.copy.health.failing()) {
+        match compaction.copy.health.failing() {
             Some(reason) => Err(Error::DiskFailing { reason }),
             None => Ok(()),
         }
