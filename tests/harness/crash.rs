@@ -44,6 +44,8 @@ struct Inner {
     log: Option<Vec<Op>>,
     count: usize,
     fault: Option<Fault>,
+    /// The files as they were when they were last synced. A sync that fails leaves that.
+    synced: Option<Vec<Vec<u8>>>,
 }
 
 /// The volume. Its clones are the same one.
@@ -74,6 +76,13 @@ impl CrashVolume {
         CrashVolume(Arc::new(Mutex::new(inner)))
     }
 
+    /// One without files. What a sync that fails was to make durable is lost there and then.
+    pub fn forgetful() -> CrashVolume {
+        let volume = CrashVolume::of(Image::new());
+        volume.0.lock().synced = Some(Vec::new());
+        volume
+    }
+
     /// From now on operations fail when this says so; the numbers begin at 0.
     pub fn set_fault(&self, fault: Option<Fault>) {
         let mut inner = self.0.lock();
@@ -102,7 +111,15 @@ impl Inner {
     fn perform(&mut self, op: Op) -> io::Result<()> {
         let number = self.count;
         self.count += 1;
-        if let Some(error) = self.fault.as_ref().and_then(|fault| fault(number, &op)) {
+        let fault = self.fault.as_ref().and_then(|fault| fault(number, &op));
+        if let (Some(synced), Op::Sync(file)) = (&mut self.synced, &op) {
+            synced.resize(self.files.len(), Vec::new());
+            match fault {
+                Some(_) => self.files[*file].clone_from(&synced[*file]),
+                None => synced[*file].clone_from(&self.files[*file]),
+            }
+        }
+        if let Some(error) = fault {
             return Err(error);
         }
         apply(&mut self.names, &mut self.files, &op);

@@ -145,6 +145,7 @@ mod tests {
             spillway_disk_quota_bytes 1048576
             spillway_undo_bytes 0
             spillway_commits_total 0
+            spillway_store_reopened_total 0
             spillway_commit_seconds_sum 0.0
             spillway_commit_seconds_count 0
             spillway_commit_changes_sum 0.0

@@ -78,6 +78,18 @@ impl Hub {
         });
     }
 
+    /// Tells all streams to look again. From `first` on, what was visible may be no more.
+    pub fn look_again(&self, first: Revision) {
+        let commits = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
+        {
+            let slots = self.slots.lock();
+            for slot in slots.values() {
+                slot.waiter.touch(self, slot.place, commits, first);
+            }
+        }
+        self.advanced.send_modify(|advanced| advanced.commits = commits);
+    }
+
     /// From here on the subscription is told of every commit that touches one of the keys. It counts as busy
     /// until it first waits.
     pub fn subscribe(self: &Arc<Hub>, keys: &[WakeKey]) -> Subscription {
@@ -277,6 +289,17 @@ mod tests {
         drop(two);
         assert_eq!((hub.stream_count(), hub.slots.lock().len()), (0, 0));
         assert_eq!(hub.settled(Revision(0)).now_or_never(), Some(()));
+    }
+
+    #[test]
+    fn all_can_be_told_to_look_again() {
+        let hub = Arc::new(Hub::new());
+        let streams = [hub.subscribe(&[WakeKey(1)]), hub.subscribe(&[WakeKey(2), WakeKey(3)])];
+        hub.look_again(Revision(7));
+        for (stream, last) in streams.iter().zip([[Some(1), None], [Some(1), Some(1)]]) {
+            assert_eq!(stream.changed().now_or_never(), Some(Revision(7)));
+            assert_eq!([0, 1].map(|place| stream.last_commit(place)), last);
+        }
     }
 
     #[test]

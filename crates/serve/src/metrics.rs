@@ -96,6 +96,7 @@ pub struct Metrics {
     answers: [AtomicU64; AnswerFrom::ALL.len()],
     /// By `StreamEnd`.
     ends: [AtomicU64; StreamEnd::ALL.len()],
+    reopened: AtomicU64,
     commit_seconds: Histogram,
     commit_changes: Histogram,
     sync_seconds: Histogram,
@@ -110,6 +111,7 @@ impl Default for Metrics {
             updates: Default::default(),
             answers: Default::default(),
             ends: Default::default(),
+            reopened: AtomicU64::new(0),
             commit_seconds: seconds(),
             commit_changes: Histogram::new(exponential_buckets(1.0, 4.0, 7)),
             sync_seconds: seconds(),
@@ -132,6 +134,11 @@ impl Metrics {
     /// The commits since the last time have become durable.
     pub fn synced(&self, took: Duration) {
         self.sync_seconds.observe(took.as_secs_f64());
+    }
+
+    /// The writer failed, and the store was opened again.
+    pub fn reopened(&self) {
+        self.reopened.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Messages of all Get streams that were handed to HTTP/2.
@@ -233,6 +240,12 @@ impl Scrape {
         }
         page.gauge("undo_bytes", "Bytes of the undo log's entries", store.undo_bytes)?;
         page.counter("commits", "Commits since the start", self.hub.commit_count())?;
+        let reopened = self.metrics.reopened.load(Ordering::Relaxed);
+        page.counter(
+            "store_reopened",
+            "How often the writer failed and went on from disk",
+            reopened,
+        )?;
         let Metrics { commit_seconds, commit_changes, sync_seconds, .. } = &*self.metrics;
         page.histogram("commit_seconds", "Time until a commit was visible", commit_seconds)?;
         page.histogram("commit_changes", "Changes that a commit took together", commit_changes)?;

@@ -2,11 +2,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::PortSet;
 use resolve::Settings;
-use store::Undo;
+use store::{Undo, Volume};
 
 use crate::Budget;
 
@@ -21,6 +22,8 @@ const FSYNC_INTERVAL: Duration = Duration::from_millis(200);
 pub struct Options {
     /// The folder of the store.
     pub data: PathBuf,
+    /// Where the store's files are instead, for tests of what a disk can do.
+    pub volume: Option<Arc<dyn Volume>>,
     /// Where proxies ask. `[::]` is all interfaces, those of IPv4 too.
     pub addr: SocketAddr,
     /// Where health and metrics are, if anywhere.
@@ -64,6 +67,7 @@ impl Options {
     pub fn new(data: PathBuf, source: SourceOptions) -> Options {
         Options {
             data,
+            volume: None,
             addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             admin_addr: None,
             settings: settings(),

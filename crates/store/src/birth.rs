@@ -150,8 +150,21 @@ fn open_locked(
     let asked = Arc::clone(&volume);
     let file_bytes = Box::new(move || asked.allocated(FILE).unwrap_or(0));
     let reader = Reader::new(file.clone(), file_bytes, config.hot_bytes);
-    let writer = Writer::new(file.database, config, volume, reader.shared(), lock)?;
+    let writer = Writer::new(config, volume, reader.shared(), lock)?;
     Ok((writer, reader, birth))
+}
+
+/// Opens a store that was open until now. Nothing is moved aside: whoever can't serve from it has to start anew.
+pub(crate) fn open_again(
+    volume: &Arc<dyn Volume>,
+    config: &Config,
+) -> Result<(OpenFile, Revision), Error> {
+    remove_copy(&**volume);
+    match open_existing(volume, config) {
+        Ok(Opened { file, revision }) => Ok((file, revision)),
+        Err(Refusal::Fatal(error)) => Err(error),
+        Err(Refusal::Unusable(reason)) => Err(Error::Damaged { what: "the store", reason }),
+    }
 }
 
 fn folder_error(path: &Path, error: &io::Error) -> Error {

@@ -94,7 +94,7 @@ impl Writer {
             return self.replace_file().map(|()| false);
         };
         let definition = TableDefinition::<&[u8], &[u8]>::new(name);
-        let from = self.database.begin_read()?.open_table(definition)?;
+        let from = self.shared.database()?.begin_read()?.open_table(definition)?;
         let after = match &compaction.after {
             Some(key) => Bound::Excluded(key.as_slice()),
             None => Bound::Unbounded,
@@ -150,7 +150,6 @@ impl Writer {
         }
         // It was written by this process from its first byte.
         copy.health.vouch();
-        self.database = copy.database.clone();
         self.shared.replace(copy);
         self.unsynced = false;
         tracing::info!(before, bytes = self.shared.file_bytes(), "the store is compacted");

@@ -42,6 +42,12 @@ impl Hot {
         Hot { values: LruCache::unbounded(), bytes: 0, bytes_max }
     }
 
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
+        self.bytes = 0;
+    }
+
     /// Bytes that the values take, about.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{ClusterId, ObjectName, ResourceVersion, Revision, ServiceName, Source};
-use parking_lot::{ArcRwLockReadGuard, Mutex, MutexGuard, RawRwLock, RwLock};
+use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, Mutex, MutexGuard, RawRwLock, RwLock};
 use redb::{Database, ReadableDatabase};
 
 use crate::birth::OpenFile;
@@ -25,7 +25,7 @@ type FileBytes = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// What all readers, and the writer, share.
 pub(crate) struct Shared {
-    /// `None` once the writer is gone.
+    /// `None` once the writer is gone, or while the file is opened again.
     database: Mutex<Option<Arc<Database>>>,
     health: Mutex<Arc<DiskHealth>>,
     /// Each snapshot holds it, so that closing waits for them.
@@ -33,6 +33,26 @@ pub(crate) struct Shared {
     file_bytes: FileBytes,
     stats: Mutex<Stats>,
     hot: Mutex<Hot>,
+    /// What was visible, and is not in the file; in order.
+    lost: Mutex<Arc<[Lost]>>,
+}
+
+/// Losses that are told apart: with one more, the two oldest become one, and so does what is between them.
+const LOST_MAX: usize = 16;
+
+/// Revisions that readers have seen and that a failed commit has taken back. None of them is given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The last one before them.
+    pub after: Revision,
+    /// The last of them.
+    pub upto: Revision,
+}
+
+impl Lost {
+    fn has(self, revision: Revision) -> bool {
+        self.after < revision && revision <= self.upto
+    }
 }
 
 impl Shared {
@@ -65,8 +85,33 @@ impl Shared {
         *self.health.lock() = file.health;
     }
 
-    fn database(&self) -> Option<Arc<Database>> {
-        self.database.lock().clone()
+    /// Keeps readers waiting for as long as the guard lives, and closes the file; there are no snapshots then.
+    pub(crate) fn pause(&self) -> ArcRwLockWriteGuard<RawRwLock, ()> {
+        let paused = self.open.write_arc();
+        drop(self.database.lock().take());
+        paused
+    }
+
+    /// After a pause: readers go on with this file, and without these revisions. What was decoded from the one before
+    /// may have numbers that are given anew.
+    pub(crate) fn resume(&self, file: OpenFile, lost: Lost) {
+        self.hot.lock().clear();
+        let mut known = self.lost.lock();
+        let mut all = known.to_vec();
+        // With what was given since a loss, that loss may be lost again.
+        all.retain(|earlier| earlier.after < lost.after);
+        all.push(lost);
+        if all.len() > LOST_MAX {
+            let oldest = all.remove(0);
+            all[0].after = oldest.after;
+        }
+        *known = all.into();
+        drop(known);
+        self.replace(file);
+    }
+
+    pub(crate) fn database(&self) -> Result<Arc<Database>, Error> {
+        self.database.lock().clone().ok_or(Error::Closed)
     }
 }
 
@@ -79,6 +124,7 @@ impl Reader {
             file_bytes,
             stats: Mutex::default(),
             hot: Mutex::new(Hot::new(hot_bytes)),
+            lost: Mutex::new(Arc::new([])),
         };
         Reader { shared: Arc::new(shared) }
     }
@@ -90,7 +136,7 @@ impl Reader {
     /// The newest revision. To be dropped soon: as long as it lives, pages of its time aren't used again.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let open = self.shared.open.read_arc();
-        let database = self.shared.database().ok_or(Error::Closed)?;
+        let database = self.shared.database()?;
         let txn = database.begin_read()?;
         let tables = ReadTables::new(txn);
         let meta: v2::Meta = match tables.meta()?.get(crate::birth::META_KEY)? {
@@ -99,7 +145,8 @@ impl Reader {
         };
         let (revision, trimmed) = (Revision(meta.revision), Revision(meta.trimmed));
         let shared = self.shared.clone();
-        Ok(Snapshot { shared, tables, revision, trimmed, _database: database, _open: open })
+        let lost = shared.lost.lock().clone();
+        Ok(Snapshot { shared, tables, revision, trimmed, lost, _database: database, _open: open })
     }
 
     /// The writer's counts after its last commit.
@@ -146,6 +193,7 @@ pub struct Snapshot {
     pub(crate) tables: ReadTables,
     revision: Revision,
     trimmed: Revision,
+    lost: Arc<[Lost]>,
     /// Declared last, so that they are released when nothing of the transaction is left.
     _database: Arc<Database>,
     _open: ArcRwLockReadGuard<RawRwLock, ()>,
@@ -160,6 +208,15 @@ impl Snapshot {
     /// The oldest revision that can be compared with.
     pub fn trimmed(&self) -> Revision {
         self.trimmed
+    }
+
+    /// Can it be compared with this revision? If not, the error is [`Error::Trimmed`].
+    pub(crate) fn reaches(&self, since: Revision) -> Result<(), Error> {
+        match self.lost.iter().find(|lost| lost.has(since)) {
+            Some(lost) => Err(Error::Trimmed { since, oldest: lost.upto }),
+            None if since < self.trimmed => Err(Error::Trimmed { since, oldest: self.trimmed }),
+            None => Ok(()),
+        }
     }
 
     /// Where the source's watch goes on. `None`: it has never been listed to its end.

@@ -107,7 +107,7 @@ impl<'s> ServiceRows<'s> {
 
     /// Has anything that an answer depends on changed since?
     pub fn changed(&self, since: Revision) -> Result<bool, Error> {
-        self.reachable(since)?;
+        self.snapshot.reaches(since)?;
         let Some(id) = self.id else { return Ok(false) };
         let (from, end) = (key::undo_after(id, since), key::prefix_end(&key::id(id)));
         Ok(self.snapshot.tables.undo()?.range(from.as_slice()..end.as_slice())?.next().is_some())
@@ -124,7 +124,7 @@ impl<'s> ServiceRows<'s> {
         visit: Visit<'_, E>,
     ) -> Result<(), E> {
         if let Some(since) = since {
-            self.reachable(since)?;
+            self.snapshot.reaches(since)?;
         }
         let Some(id) = self.id else { return Ok(()) };
         loop {
@@ -142,11 +142,6 @@ impl<'s> ServiceRows<'s> {
                 last => after = last,
             }
         }
-    }
-
-    fn reachable(&self, since: Revision) -> Result<(), Error> {
-        let oldest = self.snapshot.trimmed();
-        if since < oldest { Err(Error::Trimmed { since, oldest }) } else { Ok(()) }
     }
 
     /// Visits the undo entries after a revision, the oldest first.

@@ -13,6 +13,7 @@ use crate::{Birth, Error, Reader, Scope, Writer, open};
 
 pub(crate) mod fixture;
 mod format;
+mod reopen;
 
 use fixture::{NOW, Random, config, join, key, put, random_object, source, workload_key};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lru::LruCache;
 use model::limits::COMMIT_ENDPOINTS_MAX;
 use model::{Change, ClusterId, Revision, Source, Template, Time};
-use redb::{Database, Durability, ReadableTable, WriteTransaction};
+use redb::{Durability, ReadableTable, WriteTransaction};
 
 use crate::birth::{META_KEY, trouble};
 use crate::bulk::Pending;
@@ -39,11 +39,11 @@ const SLICES_DECODED_MAX: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// The only way to write. It isn't `Clone`, and one thread has it.
 pub struct Writer {
-    pub(crate) database: Arc<Database>,
     pub(crate) config: Config,
     pub(crate) volume: Arc<dyn Volume>,
+    /// Has the database, for readers too.
     pub(crate) shared: Arc<Shared>,
-    state: State,
+    pub(crate) state: State,
     /// The copy that is to take the file's place, while it is made.
     pub(crate) compaction: Option<Compaction>,
     /// It was tried, and is not tried again until the store is opened anew.
@@ -90,6 +90,21 @@ pub(crate) struct State {
     pub(crate) leftovers: bool,
 }
 
+impl State {
+    pub(crate) fn new() -> State {
+        State {
+            listings: BTreeMap::new(),
+            slices: LruCache::new(SLICES_DECODED_MAX),
+            interned: LruCache::new(INTERNED_KNOWN_MAX),
+            texts: LruCache::new(TEXTS_KNOWN_MAX),
+            templates: LruCache::new(INTERNED_KNOWN_MAX),
+            joined: LruCache::new(INTERNED_KNOWN_MAX),
+            workloads: LruCache::new(WORKLOADS_KNOWN_MAX),
+            leftovers: true,
+        }
+    }
+}
+
 /// One transaction at work.
 pub(crate) struct Work<'w> {
     pub(crate) tables: Tables<'w>,
@@ -116,28 +131,16 @@ pub(crate) struct Work<'w> {
 
 impl Writer {
     pub(crate) fn new(
-        database: Arc<Database>,
         config: Config,
         volume: Arc<dyn Volume>,
         shared: Arc<Shared>,
         lock: Option<File>,
     ) -> Result<Writer, Error> {
-        let state = State {
-            listings: BTreeMap::new(),
-            slices: LruCache::new(SLICES_DECODED_MAX),
-            interned: LruCache::new(INTERNED_KNOWN_MAX),
-            texts: LruCache::new(TEXTS_KNOWN_MAX),
-            templates: LruCache::new(INTERNED_KNOWN_MAX),
-            joined: LruCache::new(INTERNED_KNOWN_MAX),
-            workloads: LruCache::new(WORKLOADS_KNOWN_MAX),
-            leftovers: true,
-        };
         let mut writer = Writer {
-            database,
             config,
             volume,
             shared,
-            state,
+            state: State::new(),
             compaction: None,
             compaction_failed: false,
             unsynced: false,
@@ -207,14 +210,14 @@ impl Writer {
         self.shared.disk()
     }
 
-    fn write(
+    pub(crate) fn write(
         &mut self,
         now: Time,
         write: impl FnOnce(&mut Work<'_>) -> Result<(), Error>,
     ) -> Result<Commit, Error> {
         // A failure half-way leaves `state` ahead of the file, and after a failed fsync nothing is known.
         self.poisoned = true;
-        let mut txn = self.database.begin_write()?;
+        let mut txn = self.shared.database()?.begin_write()?;
         if self.config.fsync == Fsync::Together {
             txn.set_durability(Durability::None).map_err(unexpected)?;
             self.unsynced = true;
@@ -251,7 +254,7 @@ impl Writer {
             return Ok(());
         }
         self.poisoned = true;
-        self.database.begin_write()?.commit()?;
+        self.shared.database()?.begin_write()?.commit()?;
         self.poisoned = false;
         self.unsynced = false;
         Ok(())
@@ -277,7 +280,7 @@ impl Writer {
         if self.poisoned {
             return Err(Error::Poisoned);
         }
-        let txn = self.database.begin_write()?;
+        let txn = self.shared.database()?.begin_write()?;
         let looked = look(&mut Work::begin(&txn, None, now, &mut self.state, &self.config)?)?;
         txn.abort()?;
         Ok(looked)

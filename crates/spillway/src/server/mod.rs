@@ -6,6 +6,7 @@ mod origin;
 mod situation;
 mod sources;
 mod spine;
+mod supervisor;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::{Budget, Options};
 use open::Opened;
 use situation::Situation;
 use spine::Spine;
+use supervisor::Supervisor;
 
 /// A server that runs. Dropping it ends it, without waiting for the end.
 pub struct Running {
@@ -32,8 +34,8 @@ pub struct Running {
     hub: Arc<Hub>,
     metrics: Arc<Metrics>,
     failure: watch::Receiver<Option<String>>,
-    /// Aborted when dropped.
-    sources: JoinSet<()>,
+    /// Asks which cluster it is. Aborted when dropped.
+    confirming: JoinSet<()>,
     /// The listeners' tasks.
     listeners: Vec<JoinHandle<()>>,
     writer: std::thread::JoinHandle<()>,
@@ -76,12 +78,18 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
         rest: None,
         stop: stop.clone(),
     };
-    let writer = spine::spawn(spine, failure.clone())?;
-    let client = sources.client().cloned();
-    let mut sources = sources.spawn(&deliveries, &reader)?;
-    if let (Some(origin), Some(client)) = (origin, client) {
-        sources.spawn(origin.confirm(client, failure.clone()));
+    let mut confirming = JoinSet::new();
+    if let (Some(origin), Some(client)) = (origin, sources.client().cloned()) {
+        confirming.spawn(origin.confirm(client, failure.clone()));
     }
+    let supervisor = Supervisor {
+        spine,
+        reader: reader.clone(),
+        tasks: sources.spawn(&deliveries, &reader)?,
+        sources,
+        deliveries: deliveries.downgrade(),
+    };
+    let writer = supervisor::spawn(supervisor, failure.clone())?;
     let door = async { Ok(serve::serve(listener, destination, stop).await?) };
     listeners.push(supervise("gRPC", failure.clone(), door));
     let admin = admin_addr.map(|addr| addr.to_string()).unwrap_or_default();
@@ -95,7 +103,7 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
         hub,
         metrics,
         failure,
-        sources,
+        confirming,
         listeners,
         writer,
         stop: guard,
@@ -183,9 +191,9 @@ impl Running {
 
     /// Ends it: streams end with OK, what is being committed is committed, then the store is closed.
     pub async fn stop(self) -> anyhow::Result<()> {
-        let Running { sources, listeners, writer, stop, failure, .. } = self;
+        let Running { confirming, listeners, writer, stop, failure, .. } = self;
         drop(stop);
-        drop(sources);
+        drop(confirming);
         for listener in listeners {
             listener.await.context("a listener panicked")?;
         }

@@ -35,8 +35,11 @@ pub(super) async fn open(options: &Options) -> anyhow::Result<Opened> {
 
 /// Opens the store, on a thread that may block: after a crash it may have to repair its file.
 async fn open_store(options: &Options) -> anyhow::Result<(Writer, Reader)> {
-    let (folder, config) = (options.data.clone(), config(options));
-    let opening = tokio::task::spawn_blocking(move || store::open(&folder, config));
+    let (folder, volume, config) = (options.data.clone(), options.volume.clone(), config(options));
+    let opening = tokio::task::spawn_blocking(move || match volume {
+        Some(volume) => store::open_on(volume, config),
+        None => store::open(&folder, config),
+    });
     let (writer, reader, birth) = opening.await.context("opening the store panicked")??;
     match birth {
         Birth::Created => tracing::info!("a new store; everything is learnt anew"),

@@ -73,9 +73,14 @@ impl Sources {
         }
     }
 
-    /// Starts them. They end when the set is dropped, or nobody takes their deliveries.
+    /// Can they say again what was lost since their checkpoints?
+    pub(super) fn can_repeat(&self) -> bool {
+        !matches!(self, Sources::Fed)
+    }
+
+    /// Starts them, from their checkpoints. They end when the set is dropped, or nobody takes their deliveries.
     pub(super) fn spawn(
-        self,
+        &self,
         to: &mpsc::Sender<Delivery>,
         reader: &Reader,
     ) -> anyhow::Result<JoinSet<()>> {
@@ -83,15 +88,16 @@ impl Sources {
         match self {
             Sources::Kubernetes { client, status } => {
                 for (source, resume) in checkpoints(reader)? {
-                    let (client, status) = (client.clone(), Arc::clone(&status));
+                    let (client, status) = (client.clone(), Arc::clone(status));
                     tasks.spawn(kube::watch(client, source, resume, to.clone(), status));
                 }
             }
             Sources::Manifests { dir, status } => {
-                tasks.spawn(manifests::watch(dir, to.clone(), status));
+                tasks.spawn(manifests::watch(dir.clone(), to.clone(), Arc::clone(status)));
             }
             Sources::Synthetic(spec) => {
-                tasks.spawn(synthetic::run(spec, common(checkpoints(reader)?), to.clone()));
+                let resume = common(checkpoints(reader)?);
+                tasks.spawn(synthetic::run(spec.clone(), resume, to.clone()));
             }
             Sources::Fed => {}
         }

@@ -1,19 +1,16 @@
 //! The spine: what sources deliver becomes a commit, and a commit wakes the streams. It runs on a thread of
-//! its own, the only one that has the writer.
+//! its own, the only one that has the writer, under the eyes of [`super::supervisor`].
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context as _;
 use ingest::Delivery;
 use ingest::batch::Batch;
 use model::Time;
 use serve::{Hub, Metrics};
 use store::{Commit, Writer};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -42,26 +39,6 @@ enum Next {
     Stop,
 }
 
-/// Gives the spine its thread. If it fails or panics, `failure` says so.
-pub(super) fn spawn(
-    spine: Spine,
-    failure: watch::Sender<Option<String>>,
-) -> anyhow::Result<JoinHandle<()>> {
-    let runtime = Handle::current();
-    let run = move || {
-        // Nothing of the spine is used after a panic, so nothing half-done can be seen.
-        let reason = match catch_unwind(AssertUnwindSafe(|| spine.run(&runtime))) {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => format!("the writer failed: {error}"),
-            Err(_) => "the writer panicked".to_owned(),
-        };
-        tracing::error!("{reason}");
-        failure.send_replace(Some(reason));
-    };
-    let thread = std::thread::Builder::new().name("writer".to_owned());
-    thread.spawn(run).context("cannot start the writer's thread")
-}
-
 /// At least this often, the undo log is looked at: it grows old while nothing happens, too.
 const TICK_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -71,7 +48,7 @@ const DISK_RETRY_MAX: Duration = Duration::from_secs(5);
 
 impl Spine {
     /// Runs until the server ends, or the writer fails.
-    fn run(mut self, runtime: &Handle) -> Result<(), store::Error> {
+    pub(super) fn run(&mut self, runtime: &Handle) -> Result<(), store::Error> {
         // A trim may have been cut off by the end of the process before.
         let mut pending = true;
         loop {
@@ -116,6 +93,13 @@ impl Spine {
             }
             wait = (wait * 2).min(DISK_RETRY_MAX);
         }
+    }
+
+    /// Drops what was delivered and is not committed. Whoever waits for it is told that it won't be.
+    pub(super) fn forget(&mut self) {
+        self.rest = None;
+        self.sync_at = None;
+        while self.deliveries.try_recv().is_ok() {}
     }
 
     async fn next(&mut self, pending: bool) -> Next {
