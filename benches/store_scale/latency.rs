@@ -14,7 +14,7 @@ use model::{Change, Key, Kind, Object, Time};
 use prost::Message as _;
 use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde_json::json;
-use serve::{Destination, Hub, Message, Metrics, StreamLimits};
+use serve::{Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
 use store::{Reader, Writer};
 use tokio_util::sync::CancellationToken;
 
@@ -96,16 +96,19 @@ impl Store {
             |change: &Change| matches!(change, Change::Put { object: Object::Slice(_), .. });
         let slices = cluster.listing().flat_map(|it| it.changes).filter(is_slice).collect();
         let hub = Arc::new(Hub::new());
-        let destination = Destination::new(
-            reader.clone(),
-            Arc::clone(&hub),
-            spillway::Options::new(folder.path().to_owned(), spillway::SourceOptions::Fed).settings,
-            None,
-            Arc::new(Metrics::new()),
+        let settings =
+            spillway::Options::new(folder.path().to_owned(), spillway::SourceOptions::Fed).settings;
+        let setup = Setup {
+            reader: reader.clone(),
+            hub: Arc::clone(&hub),
+            settings,
+            http2: None,
+            metrics: Arc::new(Metrics::new()),
             // Nothing is kept: what is measured is the making of answers.
-            StreamLimits { reads_max: serve::READS_MAX, hot_bytes: 0 },
-            CancellationToken::new(),
-        );
+            limits: StreamLimits { reads_max: serve::READS_MAX, hot_bytes: 0 },
+            needed: Needed { kinds: Vec::new(), refused: Arc::new(|_| false) },
+        };
+        let destination = Destination::new(setup, CancellationToken::new());
         let first_messages = 0;
         Ok(Store { folder, writer, reader, hub, destination, slices, endpoints, first_messages })
     }

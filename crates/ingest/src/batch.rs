@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use model::limits::{COMMIT_CHANGES_MAX, COMMIT_ENDPOINTS_MAX};
-use model::{Change, Key, Object, Revision, Source};
+use model::{Change, Key, Revision, Source};
 use tokio::sync::oneshot;
 
 use crate::Delivery;
@@ -131,7 +131,7 @@ impl<'a> Subject<'a> {
 /// The endpoints that a change brings.
 fn endpoints(change: &Change) -> usize {
     match change {
-        Change::Put { object: Object::Slice(slice), .. } => slice.endpoints.len(),
+        Change::Put { object, .. } => object.endpoint_count(),
         _ => 0,
     }
 }

@@ -42,11 +42,46 @@ pub enum Kind {
     Job = 7,
     /// policy.linkerd.io/v1beta3 Server.
     Server = 8,
+    /// v1 Endpoints, in Endpoints mode.
+    Endpoints = 9,
+}
+
+/// Which objects say where a cluster's endpoints are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndpointsFrom {
+    /// EndpointSlices.
+    #[default]
+    Slices,
+    /// Endpoints, which know no zones, hints, families or ExternalWorkloads (spec §2.1).
+    Endpoints,
+}
+
+impl EndpointsFrom {
+    /// The kind of these objects.
+    pub fn kind(self) -> Kind {
+        match self {
+            EndpointsFrom::Slices => Kind::EndpointSlice,
+            EndpointsFrom::Endpoints => Kind::Endpoints,
+        }
+    }
+
+    /// The kind of the others, which say nothing then.
+    pub fn other_kind(self) -> Kind {
+        match self {
+            EndpointsFrom::Slices => Kind::Endpoints,
+            EndpointsFrom::Endpoints => Kind::EndpointSlice,
+        }
+    }
+
+    /// All kinds that are to be known, in their order.
+    pub fn kinds(self) -> impl Iterator<Item = Kind> + Clone {
+        Kind::ALL.into_iter().filter(move |kind| *kind != self.other_kind())
+    }
 }
 
 impl Kind {
     /// All kinds, in the order in which a cluster is best learnt: what joins into endpoints first.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Node,
         Kind::ReplicaSet,
         Kind::Job,
@@ -55,6 +90,7 @@ impl Kind {
         Kind::Service,
         Kind::Pod,
         Kind::EndpointSlice,
+        Kind::Endpoints,
     ];
 
     /// The kind as manifests and metrics name it.
@@ -68,6 +104,7 @@ impl Kind {
             Kind::ReplicaSet => "ReplicaSet",
             Kind::Job => "Job",
             Kind::Server => "Server",
+            Kind::Endpoints => "Endpoints",
         }
     }
 }
@@ -115,6 +152,8 @@ pub enum Object {
     Service(Service),
     /// An EndpointSlice.
     Slice(Slice),
+    /// Endpoints: each subset as if it were an EndpointSlice. Of two that say the same, the later one counts.
+    Subsets(Vec<Slice>),
     /// A Pod or an ExternalWorkload.
     Workload(Workload),
     /// A Node: its zone.
@@ -129,6 +168,17 @@ pub enum Object {
     },
     /// A Server.
     Server(Server),
+}
+
+impl Object {
+    /// The endpoints that it brings.
+    pub fn endpoint_count(&self) -> usize {
+        match self {
+            Object::Slice(slice) => slice.endpoints.len(),
+            Object::Subsets(slices) => slices.iter().map(|slice| slice.endpoints.len()).sum(),
+            _ => 0,
+        }
+    }
 }
 
 /// A change of what is stored.

@@ -20,7 +20,9 @@ pub mod limits;
 /// A text that many values share.
 pub type Text = std::sync::Arc<str>;
 
-pub use change::{Change, Key, Kind, Object, ResourceVersion, Revision, Source, Time};
+pub use change::{
+    Change, EndpointsFrom, Key, Kind, Object, ResourceVersion, Revision, Source, Time,
+};
 pub use claim::{Claim, Class, Peer, Signature, SignatureItem};
 pub use name::{ClusterId, NameError, ObjectName, ServiceName};
 pub use owner::OwnerRef;

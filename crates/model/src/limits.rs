@@ -6,6 +6,10 @@ pub const NAME_BYTES_MAX: usize = 253;
 /// Endpoints of one EndpointSlice: the API server refuses more than 1,000.
 pub const SLICE_ENDPOINTS_MAX: usize = 1_000;
 
+/// Addresses of one Endpoints object: Kubernetes itself stops at 1,000, and what is written by hand is limited by the size
+/// of an object only.
+pub const ENDPOINTS_ADDRESSES_MAX: usize = 20_000;
+
 /// Changes in one commit. Bounds what the writer holds in memory, and how long readers wait for a revision.
 pub const COMMIT_CHANGES_MAX: usize = 2_048;
 

@@ -12,8 +12,8 @@ mod http;
 mod metrics;
 
 pub use destination::{
-    Destination, Http2ClientParams, Http2ParamsError, Message, READS_MAX, StreamLimits,
-    parse_http2_params,
+    Destination, Http2ClientParams, Http2ParamsError, Message, Needed, READS_MAX, Setup,
+    StreamLimits, parse_http2_params,
 };
 pub use grpc::{grpc, serve};
 pub use http::admin;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::PortSet;
+use model::{EndpointsFrom, PortSet};
 use resolve::Settings;
 use store::{Undo, Volume};
 
@@ -34,6 +34,8 @@ pub struct Options {
     pub http2_params: Option<serve::Http2ClientParams>,
     /// Where the cluster's objects come from.
     pub source: SourceOptions,
+    /// Which of them say where endpoints are.
+    pub endpoints: EndpointsFrom,
     /// The memory that it may take.
     pub memory: Budget,
     /// How much of the past the undo log keeps.
@@ -73,6 +75,7 @@ impl Options {
             settings: settings(),
             http2_params: None,
             source,
+            endpoints: EndpointsFrom::default(),
             memory: Budget::of_cgroup(),
             undo: UNDO,
             fsync_interval: Some(FSYNC_INTERVAL),

@@ -93,6 +93,15 @@ impl Work<'_> {
                 let source = (source, key.name.namespace());
                 self.put_slice((&bytes, stored.id), source, &version, slice)?;
             }
+            Object::Subsets(slices) => {
+                let before = match before {
+                    Some(v2::Body::Subsets(ids)) => ids,
+                    _ => Vec::new(),
+                };
+                let source = (source, key.name.namespace());
+                let ids = self.put_subsets(&bytes, before, source, &version, slices)?;
+                stored.body = Some(v2::Body::Subsets(ids));
+            }
             Object::Workload(workload) => {
                 let before = workload_of(before);
                 stored.body = Some(self.put_workload(source, before.as_ref(), workload)?);
@@ -143,6 +152,10 @@ impl Work<'_> {
             v2::Body::Slice => {
                 self.tables.objects.remove(bytes.as_slice())?;
                 self.delete_slice(stored.id)
+            }
+            v2::Body::Subsets(ids) => {
+                self.tables.objects.remove(bytes.as_slice())?;
+                ids.into_iter().try_for_each(|id| self.delete_slice(id))
             }
             v2::Body::Node { .. } => {
                 self.touched.insert(WakeKey::object(&bytes));

@@ -212,11 +212,12 @@ impl Work<'_> {
     }
 }
 
-/// The rows of competing claims: higher version of the slice first, then lower name.
+/// The rows of competing claims: higher version of the slice first, then lower name, then of one object the later subset.
 pub(crate) fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
     parts.sort_by(|a, b| {
         let by_version = b.slice.order.cmp(&a.slice.order);
-        by_version.then_with(|| a.slice.object.cmp(&b.slice.object)).then(a.key.cmp(&b.key))
+        let by_name = by_version.then_with(|| a.slice.object.cmp(&b.slice.object));
+        by_name.then_with(|| b.key.slice.cmp(&a.key.slice)).then_with(|| a.key.cmp(&b.key))
     });
     let peer = |part: &Part| v2::Peer {
         ip: part.key.ip.into(),

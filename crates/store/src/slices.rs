@@ -74,6 +74,29 @@ impl Work<'_> {
         }
     }
 
+    /// Puts the subsets of Endpoints, each as a slice. Gives their numbers, which grow with their places.
+    pub(crate) fn put_subsets(
+        &mut self,
+        object: &[u8],
+        before: Vec<SliceId>,
+        of: (Source, &str),
+        version: &ResourceVersion,
+        slices: Vec<Slice>,
+    ) -> Result<Vec<SliceId>, Error> {
+        let mut ids = Vec::with_capacity(slices.len());
+        let mut known = before.into_iter();
+        for slice in slices {
+            let id = match known.next() {
+                Some(id) => id,
+                None => self.next_id(Kind::EndpointSlice as usize)?,
+            };
+            self.put_slice((object, id), of, version, slice)?;
+            ids.push(id);
+        }
+        known.try_for_each(|id| self.delete_slice(id))?;
+        Ok(ids)
+    }
+
     pub(crate) fn delete_slice(&mut self, id: SliceId) -> Result<(), Error> {
         let Some(before) = self.slice(id)? else { return Ok(()) };
         self.tables.slices.remove(key::id(id).as_slice())?;

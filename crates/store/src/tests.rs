@@ -17,7 +17,8 @@ mod reopen;
 
 use fixture::{NOW, Random, config, join, key, put, random_object, source, workload_key};
 
-const KINDS: [(Kind, &str, u64); 6] = [
+const KINDS: [(Kind, &str, u64); 7] = [
+    (Kind::Endpoints, "endpoints", 2),
     (Kind::EndpointSlice, "slice", 4),
     (Kind::EndpointSlice, "slice", 4),
     (Kind::Pod, "pod", 5),
@@ -64,11 +65,16 @@ impl Oracle {
         }
         let mut found = Vec::new();
         for (slice_name, (order, object)) in &self.objects {
-            let Object::Slice(slice) = object else { continue };
-            if slice.service.as_ref() != Some(service) {
-                continue;
-            }
-            for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.ready) {
+            // Of what one object says of a target, the later counts.
+            let slices: Vec<&Slice> = match object {
+                Object::Slice(slice) => vec![slice],
+                Object::Subsets(slices) => slices.iter().rev().collect(),
+                _ => continue,
+            };
+            let ours = slices.into_iter().filter(|slice| slice.service.as_ref() == Some(service));
+            let endpoints =
+                ours.flat_map(|slice| slice.endpoints.iter().map(move |it| (slice, it)));
+            for (slice, endpoint) in endpoints.filter(|(_, endpoint)| endpoint.ready) {
                 let workload = match &endpoint.target {
                     Target::Bare => None,
                     target => match self.objects.get(&workload_key(target)) {

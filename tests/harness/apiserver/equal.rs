@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use model::{ClusterId, Kind, ObjectName, ResourceVersion, Source};
+use model::{ClusterId, EndpointsFrom, Kind, ObjectName, ResourceVersion, Source};
 use store::Reader;
 
 use super::Objects;
@@ -38,7 +38,7 @@ pub async fn equal(objects: &Objects, reader: &Reader, except: Option<&str>) -> 
 
 async fn there(objects: &Objects) -> Result<Versions> {
     let mut all = Versions::new();
-    for kind in Kind::ALL {
+    for kind in EndpointsFrom::Slices.kinds() {
         let list = objects.list(kind).await?;
         all.extend(list.into_iter().map(|(name, version)| ((kind, name), version)));
     }
@@ -48,7 +48,7 @@ async fn there(objects: &Objects) -> Result<Versions> {
 fn stored(reader: &Reader) -> Result<Versions> {
     let snapshot = reader.snapshot()?;
     let mut all = Versions::new();
-    for kind in Kind::ALL {
+    for kind in EndpointsFrom::Slices.kinds() {
         let source = Source { cluster: ClusterId::LOCAL, kind };
         snapshot.objects(source, &mut |name, version| {
             all.insert((kind, name), version);

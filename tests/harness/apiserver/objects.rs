@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use kube::Client;
-use model::{Kind, ObjectName, ResourceVersion};
+use model::{EndpointsFrom, Kind, ObjectName, ResourceVersion};
 use serde_json::{Value, json};
 
 /// Custom kinds are served soon after they are defined.
@@ -198,7 +198,7 @@ impl Objects {
 
     /// Deletes all objects of the kinds that we keep, but for what the API server itself makes.
     pub async fn clear(&self) -> Result<()> {
-        for kind in Kind::ALL {
+        for kind in EndpointsFrom::Slices.kinds() {
             for name in self.list(kind).await?.into_keys() {
                 if (name.namespace(), name.name()) != ("default", "kubernetes") {
                     let path = [kind.name(), name.namespace(), name.name()].join("/");

@@ -4,34 +4,39 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use ingest::objects::{decode, kind_of};
-use model::{Change, ClusterId, Key, Kind, ObjectName, ResourceVersion, Source};
+use model::{Change, ClusterId, EndpointsFrom, Key, Kind, ObjectName, ResourceVersion, Source};
 use serde_json::{Value, json};
 
 /// The objects of the kinds that we keep, with a version that counts every write.
-#[derive(Default)]
 pub struct Cluster {
+    endpoints: EndpointsFrom,
     version: u64,
     objects: BTreeMap<(Kind, ObjectName), Value>,
 }
 
 impl Cluster {
+    /// One without objects, whose watchers look at these.
+    pub fn new(endpoints: EndpointsFrom) -> Cluster {
+        Cluster { endpoints, version: 0, objects: BTreeMap::new() }
+    }
+
     /// The first listing of everything, empty kinds too.
     pub fn list(&mut self, objects: &[Value]) -> Result<Vec<Change>> {
         let puts = self.apply(objects)?;
         let version = self.now();
-        let begins = Kind::ALL.map(|kind| Change::Begin { source: source(kind) });
-        let ends =
-            Kind::ALL.map(|kind| Change::End { source: source(kind), version: version.clone() });
+        let begins = self.endpoints.kinds().map(|kind| Change::Begin { source: source(kind) });
+        let end = |kind| Change::End { source: source(kind), version: version.clone() };
+        let ends = self.endpoints.kinds().map(end);
         // The puts' own checkpoints would be of a watch.
         let puts = puts.into_iter().filter(|change| !matches!(change, Change::Checkpoint { .. }));
-        Ok(begins.into_iter().chain(puts).chain(ends).collect())
+        Ok(begins.chain(puts).chain(ends).collect())
     }
 
     /// Creates or replaces objects.
     pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         for object in objects {
-            let Some(kind) = kind(object)? else { continue };
+            let Some(kind) = kind(object)?.filter(|kind| self.watched(*kind)) else { continue };
             let name = name(object)?;
             let mut object = object.clone();
             self.version += 1;
@@ -59,14 +64,31 @@ impl Cluster {
                 [kind, namespace, name] => (kind, namespace, name),
                 _ => anyhow::bail!("{object} is not Kind/namespace/name"),
             };
-            let Some(kind) = named(kind) else { continue };
             let name = ObjectName::new(namespace, name)?;
-            self.version += 1;
-            self.objects.remove(&(kind, name.clone()));
-            changes.push(Change::Delete { key: Key { source: source(kind), name } });
-            changes.push(Change::Checkpoint { source: source(kind), version: self.now() });
+            match named(kind) {
+                // The API server deletes the Endpoints of a Service with it.
+                Some(Kind::Service) => {
+                    self.remove(Kind::Endpoints, &name, &mut changes);
+                    self.remove(Kind::Service, &name, &mut changes);
+                }
+                Some(kind) => self.remove(kind, &name, &mut changes),
+                None => {}
+            }
         }
         Ok(changes)
+    }
+
+    fn remove(&mut self, kind: Kind, name: &ObjectName, changes: &mut Vec<Change>) {
+        if self.objects.remove(&(kind, name.clone())).is_some() {
+            self.version += 1;
+            let key = Key { source: source(kind), name: name.clone() };
+            changes.push(Change::Delete { key });
+            changes.push(Change::Checkpoint { source: source(kind), version: self.now() });
+        }
+    }
+
+    fn watched(&self, kind: Kind) -> bool {
+        kind != self.endpoints.other_kind()
     }
 
     fn now(&self) -> ResourceVersion {

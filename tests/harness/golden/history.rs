@@ -16,8 +16,9 @@ use crate::shown::{Shown, differences};
 pub async fn run_history(case: &Case, restarts: bool) -> Result<Vec<String>> {
     let opens = case.steps.iter().flat_map(|step| &step.opens);
     let opens: Vec<&Open> = opens.filter(|open| open.get.is_some()).collect();
-    let mut cluster = Cluster::default();
-    let mut server = Server::start(Setup::read(&case.settings)?, SourceOptions::Fed).await?;
+    let setup = Setup::read(&case.settings)?;
+    let mut cluster = Cluster::new(setup.endpoints);
+    let mut server = Server::start(setup, SourceOptions::Fed).await?;
     server.deliver(cluster.list(&case.objects)?).await?;
     let mut olds = BTreeMap::new();
     let mut faults = Vec::new();

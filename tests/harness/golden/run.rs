@@ -13,8 +13,9 @@ use crate::shown::Shown;
 
 /// Runs a case, and gives every difference as a line that says where; empty if it passes.
 pub async fn run_case(case: &Case) -> Result<Vec<String>> {
-    let mut cluster = Cluster::default();
-    let mut server = Server::start(Setup::read(&case.settings)?, SourceOptions::Fed).await?;
+    let setup = Setup::read(&case.settings)?;
+    let mut cluster = Cluster::new(setup.endpoints);
+    let mut server = Server::start(setup, SourceOptions::Fed).await?;
     server.deliver(cluster.list(&case.objects)?).await?;
     let mut streams = Streams::default();
     let mut faults = Vec::new();

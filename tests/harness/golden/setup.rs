@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
-use model::PortSet;
+use model::{EndpointsFrom, PortSet};
 use serde_json::Value;
 use spillway::Options;
 
@@ -11,6 +11,8 @@ use spillway::Options;
 pub struct Setup {
     settings: resolve::Settings,
     http2_params: Option<serve::Http2ClientParams>,
+    /// Which objects say where endpoints are.
+    pub endpoints: EndpointsFrom,
 }
 
 impl Setup {
@@ -39,13 +41,15 @@ impl Setup {
             zone_weights: flag(said, "zone-weights", false)?,
             http2: http2_params.is_some(),
         };
-        Ok(Setup { settings, http2_params })
+        let endpoints = if slices { EndpointsFrom::Slices } else { EndpointsFrom::Endpoints };
+        Ok(Setup { settings, http2_params, endpoints })
     }
 
     /// Tells a server.
     pub fn put_into(&self, options: &mut Options) {
         options.settings = self.settings.clone();
         options.http2_params = self.http2_params;
+        options.endpoints = self.endpoints;
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use model::{
-    ClusterId, Family, Kind, ObjectName, ResourceVersion, Slice, SliceEndpoint, SliceMeta, Target,
+    ClusterId, Family, Kind, Object, ObjectName, ResourceVersion, Slice, SliceEndpoint, SliceMeta,
+    Target,
 };
 use proptest::prelude::*;
 

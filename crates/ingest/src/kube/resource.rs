@@ -26,6 +26,7 @@ impl Resource {
         let (group, plural) = match kind {
             Kind::Service => ("/api/v1", "services"),
             Kind::EndpointSlice => ("/apis/discovery.k8s.io/v1", "endpointslices"),
+            Kind::Endpoints => ("/api/v1", "endpoints"),
             Kind::Pod => ("/api/v1", "pods"),
             Kind::ExternalWorkload => ("/apis/workload.linkerd.io/v1beta1", "externalworkloads"),
             Kind::Node => ("/api/v1", "nodes"),

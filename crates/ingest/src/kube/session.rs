@@ -1,6 +1,6 @@
 //! What is heard over one connection, as changes; no I/O.
 
-use model::{Change, Key, Object, ObjectName, ResourceVersion, Source};
+use model::{Change, Key, ObjectName, ResourceVersion, Source};
 
 use super::event::{self, Event};
 use super::failure::Failure;
@@ -97,9 +97,7 @@ impl Session {
             Ok(observed) => {
                 quality.observe(&observed);
                 let Observed { key, version, object, .. } = observed;
-                if let Object::Slice(slice) = &object {
-                    self.endpoints += slice.endpoints.len();
-                }
+                self.endpoints += object.endpoint_count();
                 let heard = version.0.clone();
                 self.changes.push(Change::Put { key, version, object });
                 Some(heard)

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use model::limits::{
     COMMIT_CHANGES_MAX, COMMIT_ENDPOINTS_MAX, PAGE_CHANGES_MAX, PAGE_ENDPOINTS_MAX,
 };
-use model::{Change, ClusterId, Key, Kind, ResourceVersion, Source};
+use model::{Change, Key, ResourceVersion, Source};
 
-use super::Summary;
 use super::reading::{self, Problems, Reading};
 use super::scan::{self, Stamp};
+use super::{Kept, Summary};
 use crate::Delivery;
 use crate::batch::Packer;
 
@@ -19,7 +19,7 @@ use crate::batch::Packer;
 #[derive(Debug)]
 pub(super) struct Folder {
     dir: PathBuf,
-    cluster: ClusterId,
+    kept: Kept,
     files: BTreeMap<Arc<Path>, File>,
     /// Who says what of an object, in the order of the paths: the last one counts.
     said: BTreeMap<Key, Vec<Saying>>,
@@ -74,10 +74,10 @@ impl Out<'_> {
 }
 
 impl Folder {
-    pub(super) fn new(dir: PathBuf, cluster: ClusterId) -> Folder {
+    pub(super) fn new(dir: PathBuf, kept: Kept) -> Folder {
         Folder {
             dir,
-            cluster,
+            kept,
             files: BTreeMap::new(),
             said: BTreeMap::new(),
             unsettled: BTreeMap::new(),
@@ -138,8 +138,8 @@ impl Folder {
         self.unsettled.clear();
         let packer = Packer::new(PAGE_CHANGES_MAX, PAGE_ENDPOINTS_MAX);
         let mut out = Out { listing: true, packer, send, heard: true };
-        let cluster = self.cluster;
-        let sources = || Kind::ALL.into_iter().map(move |kind| Source { cluster, kind });
+        let Kept { cluster, endpoints } = self.kept;
+        let sources = || endpoints.kinds().map(move |kind| Source { cluster, kind });
         sources().for_each(|source| out.push(Change::Begin { source }));
         // From the last path to the first, so that of two that say the same object only the one that
         // counts is handed on.
@@ -227,7 +227,7 @@ impl Folder {
             file.stamp = stamp;
             return Lost::default();
         }
-        let read = text.and_then(|text| reading::read(self.cluster, &path, stamp, &text));
+        let read = text.and_then(|text| reading::read(self.kept, &path, stamp, &text));
         let mut file = File {
             stamp,
             fingerprint,

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use model::limits::{MANIFEST_BYTES_MAX, MANIFEST_PROBLEMS_MAX};
-use model::{Change, ClusterId, Key, ResourceVersion, Source};
+use model::{Change, Key, ResourceVersion, Source};
 
+use super::Kept;
 use super::document::{self, Document};
 use super::scan::Stamp;
 use crate::objects::{self, Observed};
@@ -61,26 +62,24 @@ pub(super) fn text(dir: &Path, path: &Path, stamp: Stamp) -> Result<String, Stri
 }
 
 /// Reads a text. An object that can't be read is one problem; a text that doesn't parse says nothing.
-pub(super) fn read(
-    cluster: ClusterId,
-    path: &Path,
-    stamp: Stamp,
-    text: &str,
-) -> Result<Reading, String> {
+pub(super) fn read(kept: Kept, path: &Path, stamp: Stamp, text: &str) -> Result<Reading, String> {
     let mut reading = Reading::default();
     let file = path.display().to_string();
-    document::each(text, &file, &mut |document| reading.add(cluster, &file, stamp, &document))
+    document::each(text, &file, &mut |document| reading.add(kept, &file, stamp, &document))
         .map_err(|error| error.to_string())?;
     Ok(reading)
 }
 
 impl Reading {
-    fn add(&mut self, cluster: ClusterId, file: &str, stamp: Stamp, document: &Document) {
+    fn add(&mut self, kept: Kept, file: &str, stamp: Stamp, document: &Document) {
         let Document { number, line, value } = document;
         let place = format!("{file}, line {line}, document {number}");
-        match super::observe(cluster, value) {
-            Ok(None) => self.ignored += 1,
-            Ok(Some(Observed { key, version, object, mut warnings })) => {
+        let Some(kind) = kept.kind(value) else {
+            self.ignored += 1;
+            return;
+        };
+        match objects::decode(kept.cluster, kind, &value.to_string()) {
+            Ok(Observed { key, version, object, mut warnings }) => {
                 let hash = fingerprint(value.to_string().as_bytes());
                 let change = Change::Put {
                     key: key.clone(),
@@ -98,11 +97,9 @@ impl Reading {
                 self.objects.insert(key, Said { hash, change, warnings });
             }
             Err(reject) => {
-                let text = |field: &str| value.get(field).and_then(|text| text.as_str());
-                let kind = text("kind").unwrap_or_default();
-                let known = objects::kind_of(text("apiVersion").unwrap_or_default(), kind);
-                if let (Some(kind), Some(name)) = (known, &reject.name) {
-                    let key = Key { source: Source { cluster, kind }, name: name.clone() };
+                if let Some(name) = &reject.name {
+                    let source = Source { cluster: kept.cluster, kind };
+                    let key = Key { source, name: name.clone() };
                     if !self.objects.contains_key(&key) {
                         self.kept.insert(key);
                     }

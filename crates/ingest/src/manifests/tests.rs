@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use expect_test::{Expect, expect};
+use model::Change;
 use model::limits::DELIVERIES_WAITING_MAX;
-use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
@@ -170,27 +170,6 @@ fn an_alias_bomb_is_refused() {
     parse(&text, "a.yaml").unwrap_err();
 }
 
-#[test]
-fn put_and_delete_serve_objects_one_by_one() {
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
-    let key = Key {
-        source: Source { cluster: ClusterId::LOCAL, kind: Kind::Node },
-        name: ObjectName::new("", "n1").unwrap(),
-    };
-    let Some(Change::Put { key: put_key, version, .. }) = put(ClusterId::LOCAL, &node, 7).unwrap()
-    else {
-        panic!("no put");
-    };
-    assert_eq!((&put_key, version.0.as_str()), (&key, "7"));
-    assert_eq!(delete(ClusterId::LOCAL, "Node/n1"), Ok(Some(Change::Delete { key })));
-    assert_eq!(delete(ClusterId::LOCAL, "ServiceProfile/shop/web"), Ok(None));
-    delete(ClusterId::LOCAL, "Pod").unwrap_err();
-    let profile = json!({"apiVersion": "linkerd.io/v1alpha2", "kind": "ServiceProfile"});
-    assert_eq!(put(ClusterId::LOCAL, &profile, 1), Ok(None));
-    let nameless = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}});
-    put(ClusterId::LOCAL, &nameless, 1).unwrap_err();
-}
-
 /// A watched folder, and what the store would hold of it.
 struct Watched {
     dir: TempDir,
@@ -204,7 +183,7 @@ impl Watched {
     fn start(dir: TempDir) -> Watched {
         let (to, from) = mpsc::channel(DELIVERIES_WAITING_MAX);
         let status = Arc::new(Status::default());
-        tokio::spawn(watch(dir.path().to_owned(), to, Arc::clone(&status)));
+        tokio::spawn(watch(dir.path().to_owned(), EndpointsFrom::Slices, to, Arc::clone(&status)));
         Watched { dir, from, status, stored: BTreeMap::new(), marked: None }
     }
 
@@ -451,7 +430,7 @@ async fn a_folder_that_is_not_there_yet_is_no_empty_one() {
     let path = dir.path().join("later");
     let (to, mut from) = mpsc::channel(DELIVERIES_WAITING_MAX);
     let status = Arc::new(Status::default());
-    tokio::spawn(watch(path.clone(), to, Arc::clone(&status)));
+    tokio::spawn(watch(path.clone(), EndpointsFrom::Slices, to, Arc::clone(&status)));
     while status.summary().problems.is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -3,6 +3,7 @@
 //! *Invariant:* only the fields of spec §4.3 are read, into types with nothing else in them, so that a pod of
 //! 7 KB never sits in memory whole. What is unknown is skipped; what cannot be read is a [`Reject`] with a name.
 
+mod endpoints;
 mod external_workload;
 mod ip;
 mod labels;
@@ -56,6 +57,7 @@ pub struct Reject {
 pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
     match (api_version, kind) {
         ("v1", "Service") => Some(Kind::Service),
+        ("v1", "Endpoints") => Some(Kind::Endpoints),
         ("v1", "Pod") => Some(Kind::Pod),
         ("v1", "Node") => Some(Kind::Node),
         ("discovery.k8s.io/v1", "EndpointSlice") => Some(Kind::EndpointSlice),
@@ -73,6 +75,7 @@ pub fn decode(cluster: ClusterId, kind: Kind, json: &str) -> Result<Observed, Re
     let read = match kind {
         Kind::Service => service::decode(json, &mut warnings),
         Kind::EndpointSlice => slice::decode(json, &mut warnings),
+        Kind::Endpoints => endpoints::decode(json, &mut warnings),
         Kind::Pod => pod::decode(json, &mut warnings),
         Kind::ExternalWorkload => external_workload::decode(json, &mut warnings),
         Kind::Node => node::decode(json),

@@ -22,12 +22,19 @@ struct Document {
     endpoints: Vec<Endpoint>,
 }
 
+/// A port of a slice, or of a subset of Endpoints.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Port {
+pub(super) struct Port {
     #[serde(deserialize_with = "nullable::default")]
     name: String,
     port: Option<i64>,
+}
+
+impl From<Port> for SlicePort {
+    fn from(Port { name, port }: Port) -> SlicePort {
+        SlicePort { name, port: ports::number(port) }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -65,9 +72,10 @@ struct ForZone {
     name: String,
 }
 
+/// What an endpoint stands for, as it is written.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct TargetRef {
+pub(super) struct TargetRef {
     #[serde(deserialize_with = "nullable::default")]
     kind: String,
     #[serde(deserialize_with = "nullable::default")]
@@ -89,7 +97,11 @@ pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, ser
     let slice = Slice {
         service: service(&namespace, &metadata),
         family: if address_type == "IPv6" { Family::V6 } else { Family::V4 },
-        meta: slice_meta(&mut metadata, ports),
+        meta: SliceMeta {
+            // The API server gives an empty list as null, so there is no difference to keep (spec §2.3).
+            ports: (!ports.is_empty()).then(|| ports.into_iter().map(SlicePort::from).collect()),
+            ..of_mirror(&mut metadata)
+        },
         endpoints: endpoints
             .into_iter()
             .flat_map(|endpoint| claims(&namespace, endpoint, warnings))
@@ -110,12 +122,10 @@ fn service(namespace: &str, meta: &Meta) -> Option<ObjectName> {
     ObjectName::new(namespace, name.as_str()).ok()
 }
 
-fn slice_meta(meta: &mut Meta, written: Vec<Port>) -> SliceMeta {
-    let slice_port = |Port { name, port }| SlicePort { name, port: ports::number(port) };
-    let slice_ports: Vec<_> = written.into_iter().map(slice_port).collect();
+/// What a mirror's slices or Endpoints say of the cluster behind it (spec §2.9.4).
+pub(super) fn of_mirror(meta: &mut Meta) -> SliceMeta {
     SliceMeta {
-        // The API server gives an empty list as null, so there is no difference to keep (spec §2.3).
-        ports: (!slice_ports.is_empty()).then_some(slice_ports),
+        ports: None,
         mirror_cluster: meta.labels.remove(labels::MIRROR_CLUSTER),
         remote_service: meta.annotations.remote_service.take(),
         gateway_identity: meta.annotations.gateway_identity.take().filter(|name| !name.is_empty()),
@@ -154,7 +164,10 @@ fn claims(namespace: &str, endpoint: Endpoint, warnings: &mut Warnings) -> Vec<S
 }
 
 /// What an endpoint stands for; `None` if it is something that nobody serves.
-fn target(namespace: &str, target: Option<TargetRef>) -> Result<Option<Target>, model::NameError> {
+pub(super) fn target(
+    namespace: &str,
+    target: Option<TargetRef>,
+) -> Result<Option<Target>, model::NameError> {
     let Some(TargetRef { kind, name, namespace: own_namespace }) = target else {
         return Ok(Some(Target::Bare));
     };

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use model::limits::{PAGE_CHANGES_MAX, PAGE_ENDPOINTS_MAX};
 use model::{
-    Change, ClusterId, ContainerPort, Discovery, Family, Key, Kind, Object, ObjectName, OwnerRef,
-    Phase, PortSet, ProxyPorts, ResourceVersion, Service, ServicePort, Slice, SliceEndpoint,
-    SliceMeta, SlicePort, Source, Target, Template, Workload, WorkloadKind,
+    Change, ClusterId, ContainerPort, Discovery, EndpointsFrom, Family, Key, Kind, Object,
+    ObjectName, OwnerRef, Phase, PortSet, ProxyPorts, ResourceVersion, Service, ServicePort, Slice,
+    SliceEndpoint, SliceMeta, SlicePort, Source, Target, Template, Workload, WorkloadKind,
 };
 
 use super::Spec;
@@ -90,7 +90,7 @@ impl Cluster {
     /// All objects, as a watch lists them: kind after kind, each in deliveries of a few hundred.
     pub fn listing(&self) -> impl Iterator<Item = Delivery> + Send + use<> {
         let cluster = self.clone();
-        Kind::ALL.into_iter().flat_map(move |kind| cluster.clone().listing_of(kind))
+        EndpointsFrom::Slices.kinds().flat_map(move |kind| cluster.clone().listing_of(kind))
     }
 
     fn listing_of(self, kind: Kind) -> impl Iterator<Item = Delivery> + Send {
@@ -103,7 +103,7 @@ impl Cluster {
             Kind::Service | Kind::ReplicaSet => self.services(),
             Kind::Pod => self.endpoints(),
             Kind::EndpointSlice => self.slices(),
-            Kind::Job | Kind::Server | Kind::ExternalWorkload => 0,
+            Kind::Job | Kind::Server | Kind::ExternalWorkload | Kind::Endpoints => 0,
         };
         // A slice weighs as many changes as it has endpoints.
         let step = match kind {

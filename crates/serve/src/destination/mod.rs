@@ -29,6 +29,7 @@ use tonic::Status;
 
 pub(crate) use shared::StreamEnd;
 pub use shared::{READS_MAX, StreamLimits};
+pub use synced::Needed;
 pub(crate) use wire::UpdateKind;
 pub use wire::{Http2ClientParams, Http2ParamsError, Message, parse_http2_params};
 
@@ -41,23 +42,33 @@ pub struct Destination {
     shared: Arc<Shared>,
 }
 
+/// What the service is made of.
+pub struct Setup {
+    /// What it answers from.
+    pub reader: Reader,
+    /// Says when to look again.
+    pub hub: Arc<Hub>,
+    /// What all answers depend on.
+    pub settings: Settings,
+    /// What meshed endpoints get; decides `settings.http2`.
+    pub http2: Option<Http2ClientParams>,
+    /// Where everything is counted.
+    pub metrics: Arc<Metrics>,
+    /// What streams may take of memory.
+    pub limits: StreamLimits,
+    /// What has to be known before the first answer.
+    pub needed: Needed,
+}
+
 impl Destination {
-    /// Answers from `reader`, and again whenever `hub` says so. `http2` is what meshed endpoints get, and
-    /// decides `settings.http2`. When `stop` is cancelled, all streams end with OK, and so does each that is
-    /// opened later.
-    pub fn new(
-        reader: Reader,
-        hub: Arc<Hub>,
-        settings: Settings,
-        http2: Option<Http2ClientParams>,
-        metrics: Arc<Metrics>,
-        limits: StreamLimits,
-        stop: CancellationToken,
-    ) -> Destination {
+    /// When `stop` is cancelled, all streams end with OK, and so does each that is opened later.
+    pub fn new(setup: Setup, stop: CancellationToken) -> Destination {
+        let Setup { reader, hub, settings, http2, metrics, limits, needed } = setup;
         let settings = Settings { http2: http2.is_some(), ..settings };
         let http2 = http2.map(wire::Http2::from);
         let answers = delta::Answers { settings, http2, message_bytes_max: MESSAGE_BYTES_MAX };
-        Destination { shared: Arc::new(Shared::new(reader, hub, answers, metrics, limits, stop)) }
+        let shared = Shared::new(reader, hub, answers, metrics, limits, needed, stop);
+        Destination { shared: Arc::new(shared) }
     }
 
     /// The answer to a Get: the messages of its stream, or why there is none (spec §1.5).

@@ -1,6 +1,7 @@
 //! What all streams of a server share, and how they read the store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::{Reader, Snapshot};
 use tokio::sync::Semaphore;
@@ -8,12 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::delta::Answers;
 use super::hot::{Hot, Seen};
-use super::synced::{Synced, sources_synced};
+use super::synced::{Needed, Synced};
 use crate::{Hub, Metrics};
 
 /// Streams that may usefully read the store at the same time. Each holds one message while it reads, and reading is bound by
 /// the processors; more would only take memory.
 pub const READS_MAX: usize = 4;
+
+/// After so long a stream that waits for the first listings looks whether one of them is refused.
+const REFUSED_WAIT: Duration = Duration::from_millis(500);
 
 /// What streams may take of memory.
 #[derive(Clone, Copy, Debug)]
@@ -88,11 +92,12 @@ impl Shared {
         answers: Answers,
         metrics: Arc<Metrics>,
         limits: StreamLimits,
+        needed: Needed,
         stop: CancellationToken,
     ) -> Shared {
         let reads = Arc::new(Semaphore::new(limits.reads_max));
         let hot = Arc::new(Hot::new(limits.hot_bytes));
-        Shared { hub, answers, metrics, stop, hot, reader, reads, synced: Synced::default() }
+        Shared { hub, answers, metrics, stop, hot, reader, reads, synced: Synced::new(needed) }
     }
 
     /// Reads the newest revision on a thread that may block; so many at a time as memory allows. What is read is what
@@ -116,16 +121,26 @@ impl Shared {
 
     /// Have the sources been listed once?
     pub(super) async fn synced(self: &Arc<Shared>) -> Result<bool, Failure> {
-        let read = async || self.read(|_, snapshot, _| Ok(sources_synced(snapshot)?)).await;
-        self.synced.check(|| self.hub.commit_count(), read).await
+        self.is_synced(false).await
+    }
+
+    async fn is_synced(self: &Arc<Shared>, anew: bool) -> Result<bool, Failure> {
+        let read = async |needed: Needed| {
+            self.read(move |_, snapshot, _| Ok(needed.is_known(snapshot)?)).await
+        };
+        self.synced.check(anew, || self.hub.commit_count(), read).await
     }
 
     /// Returns when the sources have been listed once.
     pub(super) async fn until_synced(self: &Arc<Shared>) -> Result<(), Failure> {
         let mut advances = self.hub.advances();
-        while !self.synced().await? {
-            if advances.changed().await.is_err() {
-                return Ok(());
+        let mut waited = false;
+        while !self.is_synced(waited).await? {
+            // That a source is refused comes with no commit.
+            match tokio::time::timeout(REFUSED_WAIT, advances.changed()).await {
+                Ok(Ok(())) => waited = false,
+                Ok(Err(_)) => return Ok(()),
+                Err(_) => waited = true,
             }
         }
         Ok(())

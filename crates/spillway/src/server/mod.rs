@@ -22,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{Budget, Options};
 use open::Opened;
 use situation::Situation;
+use sources::Sources;
 use spine::Spine;
 use supervisor::Supervisor;
 
@@ -62,8 +63,8 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
 
     let Opened { writer, reader, sources, origin } = open::open(&options).await?;
     hub.advance(&Commit { revision: reader.stats().revision, ..Commit::default() });
-    let destination = destination(&options, &reader, &hub, &metrics, stop.clone());
-    situation.opened(reader.clone(), destination.clone(), sources.watched(), options.memory);
+    let destination = destination(&options, &reader, &hub, &metrics, &sources, stop.clone());
+    situation.opened(reader.clone(), destination.clone(), &sources, options.memory);
     let listener = listen::listen("--addr", options.addr).await?;
     let addr = listener.local_addr()?;
 
@@ -116,18 +117,20 @@ fn destination(
     reader: &Reader,
     hub: &Arc<Hub>,
     metrics: &Arc<Metrics>,
+    sources: &Sources,
     stop: CancellationToken,
 ) -> Destination {
     let Budget { reads_max, answers_bytes, .. } = options.memory;
-    Destination::new(
-        reader.clone(),
-        Arc::clone(hub),
-        options.settings.clone(),
-        options.http2_params,
-        Arc::clone(metrics),
-        StreamLimits { reads_max, hot_bytes: answers_bytes },
-        stop,
-    )
+    let setup = serve::Setup {
+        reader: reader.clone(),
+        hub: Arc::clone(hub),
+        settings: options.settings.clone(),
+        http2: options.http2_params,
+        metrics: Arc::clone(metrics),
+        limits: StreamLimits { reads_max, hot_bytes: answers_bytes },
+        needed: sources.needed(),
+    };
+    Destination::new(setup, stop)
 }
 
 /// Runs a listener; that it fails is a failure of the server.

@@ -1,6 +1,7 @@
 //! Opens the store and gets its sources ready, so that the two fit.
 
 use anyhow::Context as _;
+use model::{Change, ClusterId, Kind, ResourceVersion, Source, Time};
 use store::{Birth, Fsync, Reader, Writer};
 
 use super::origin::{self, Origin};
@@ -19,7 +20,7 @@ pub(super) struct Opened {
 pub(super) async fn open(options: &Options) -> anyhow::Result<Opened> {
     let mut origin = Origin::read(&options.data, &options.source)?;
     let (mut writer, mut reader) = open_store(options).await?;
-    let sources = sources::prepare(&options.source).await?;
+    let sources = sources::prepare(options).await?;
     if let Some(origin) = &mut origin {
         if let Some(client) = sources.client()
             && origin.is_foreign(client).await
@@ -30,7 +31,20 @@ pub(super) async fn open(options: &Options) -> anyhow::Result<Opened> {
         }
         origin.write()?;
     }
+    let other = options.endpoints.other_kind();
+    if reader.stats().objects.get(&other).is_some_and(|count| *count > 0) {
+        writer = tokio::task::spawn_blocking(move || forget(writer, other)).await??;
+    }
     Ok(Opened { writer, reader, sources, origin })
+}
+
+/// Forgets the objects of a kind that nobody watches any more: it would say for ever what it said last.
+fn forget(mut writer: Writer, kind: Kind) -> Result<Writer, store::Error> {
+    let source = Source { cluster: ClusterId::LOCAL, kind };
+    let version = ResourceVersion(String::new());
+    writer.commit(Time(0), vec![Change::Begin { source }, Change::End { source, version }])?;
+    while writer.tick(Time(0))?.is_some() {}
+    Ok(writer)
 }
 
 /// Opens the store, on a thread that may block: after a crash it may have to repair its file.

@@ -9,10 +9,8 @@ use parking_lot::Mutex;
 use serve::{Destination, MemoryPart, SourceStatus};
 use store::{Reader, Stats};
 
+use super::sources::Sources;
 use crate::{Budget, memory};
-
-/// Kinds without which answers would be wrong, whatever the source.
-const NEEDED: [Kind; 3] = [Kind::Service, Kind::EndpointSlice, Kind::Pod];
 
 /// How the server is doing. What is not ready becomes ready, and never goes back: answers from disk stay
 /// better than none.
@@ -27,6 +25,7 @@ struct Opened {
     reader: Reader,
     destination: Destination,
     watched: Watched,
+    kinds: Vec<Kind>,
     memory: Budget,
 }
 
@@ -47,10 +46,11 @@ impl Situation {
         &self,
         reader: Reader,
         destination: Destination,
-        watched: Watched,
+        sources: &Sources,
         memory: Budget,
     ) {
-        *self.opened.lock() = Some(Opened { reader, destination, watched, memory });
+        let (watched, kinds) = (sources.watched(), sources.needed().kinds);
+        *self.opened.lock() = Some(Opened { reader, destination, watched, kinds, memory });
     }
 
     fn now(&self) -> Option<Opened> {
@@ -125,8 +125,8 @@ impl Opened {
     fn missing(&self) -> Result<Vec<String>, store::Error> {
         let snapshot = self.reader.snapshot()?;
         let mut missing = Vec::new();
-        for kind in Kind::ALL {
-            let source = Source { cluster: ClusterId::LOCAL, kind };
+        for kind in &self.kinds {
+            let source = Source { cluster: ClusterId::LOCAL, kind: *kind };
             if snapshot.checkpoint(source)?.is_none() {
                 missing.extend(self.watched.reason(source));
             }
@@ -136,6 +136,16 @@ impl Opened {
 }
 
 impl Watched {
+    /// Does the API server refuse it, so that it isn't going to be known soon?
+    pub(super) fn is_refused(&self, source: Source) -> bool {
+        match self {
+            Watched::Kubernetes(status) => {
+                matches!(status.of(source).state, kube::State::Refused(_))
+            }
+            Watched::Manifests(_) | Watched::Inside => false,
+        }
+    }
+
     /// Why a source has not been listed yet; `None` if nothing depends on that.
     fn reason(&self, source: Source) -> Option<String> {
         let kind = source.kind;
@@ -153,7 +163,6 @@ impl Watched {
                 };
                 Some(format!("{kind}: {reason}"))
             }
-            _ if !NEEDED.contains(&kind) => None,
             Watched::Manifests(status) => Some(match status.summary().problems.first() {
                 Some(problem) => format!("{kind}: the folder can't be read whole: {problem}"),
                 None => format!("{kind}: the folder is being read"),

@@ -5,16 +5,23 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use ingest::{Delivery, kube, manifests, synthetic};
-use model::{ClusterId, Kind, ResourceVersion, Source};
+use model::{ClusterId, EndpointsFrom, ResourceVersion, Source};
+use serve::Needed;
 use store::Reader;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::situation::Watched;
-use crate::SourceOptions;
+use crate::{Options, SourceOptions};
 
 /// Sources that can be started: what they need is there.
-pub(super) enum Sources {
+pub(super) struct Sources {
+    from: From,
+    endpoints: EndpointsFrom,
+}
+
+/// Where their objects are.
+enum From {
     Kubernetes { client: kube::Client, status: Arc<kube::Status> },
     Manifests { dir: PathBuf, status: Arc<manifests::Status> },
     Synthetic(synthetic::Spec),
@@ -22,30 +29,21 @@ pub(super) enum Sources {
 }
 
 /// Gets ready what the sources need, or says what is wrong with it.
-pub(super) async fn prepare(options: &SourceOptions) -> anyhow::Result<Sources> {
-    Ok(match options {
-        SourceOptions::Kubernetes { kubeconfig, context } => Sources::Kubernetes {
+pub(super) async fn prepare(options: &Options) -> anyhow::Result<Sources> {
+    let from = match &options.source {
+        SourceOptions::Kubernetes { kubeconfig, context } => From::Kubernetes {
             client: kube::connect(kubeconfig.as_deref(), context.as_deref()).await?,
             status: Arc::default(),
         },
         SourceOptions::Manifests(dir) => {
             let folder = std::fs::read_dir(dir);
             folder.with_context(|| format!("cannot read --manifests {}", dir.display()))?;
-            Sources::Manifests { dir: dir.clone(), status: Arc::default() }
+            From::Manifests { dir: dir.clone(), status: Arc::default() }
         }
-        SourceOptions::Synthetic(spec) => Sources::Synthetic(spec.clone()),
-        SourceOptions::Fed => Sources::Fed,
-    })
-}
-
-/// Where each watch of the local cluster goes on, as committed with the data.
-fn checkpoints(reader: &Reader) -> anyhow::Result<Vec<(Source, Option<ResourceVersion>)>> {
-    let snapshot = reader.snapshot()?;
-    let one = |kind| {
-        let source = Source { cluster: ClusterId::LOCAL, kind };
-        Ok((source, snapshot.checkpoint(source)?))
+        SourceOptions::Synthetic(spec) => From::Synthetic(spec.clone()),
+        SourceOptions::Fed => From::Fed,
     };
-    Kind::ALL.into_iter().map(one).collect()
+    Ok(Sources { from, endpoints: options.endpoints })
 }
 
 /// The version that all sources have been committed up to, if it is one.
@@ -56,26 +54,48 @@ fn common(checkpoints: Vec<(Source, Option<ResourceVersion>)>) -> Option<Resourc
 }
 
 impl Sources {
+    /// Where each watch of the local cluster goes on, as committed with the data.
+    fn checkpoints(
+        &self,
+        reader: &Reader,
+    ) -> anyhow::Result<Vec<(Source, Option<ResourceVersion>)>> {
+        let snapshot = reader.snapshot()?;
+        let one = |kind| {
+            let source = Source { cluster: ClusterId::LOCAL, kind };
+            Ok((source, snapshot.checkpoint(source)?))
+        };
+        self.endpoints.kinds().map(one).collect()
+    }
+
+    /// What has to be known before the first answer.
+    pub(super) fn needed(&self) -> Needed {
+        let watched = self.watched();
+        Needed {
+            kinds: self.endpoints.kinds().collect(),
+            refused: Arc::new(move |source| watched.is_refused(source)),
+        }
+    }
+
     /// Who knows how they are doing.
     pub(super) fn watched(&self) -> Watched {
-        match self {
-            Sources::Kubernetes { status, .. } => Watched::Kubernetes(Arc::clone(status)),
-            Sources::Manifests { status, .. } => Watched::Manifests(Arc::clone(status)),
-            Sources::Synthetic(_) | Sources::Fed => Watched::Inside,
+        match &self.from {
+            From::Kubernetes { status, .. } => Watched::Kubernetes(Arc::clone(status)),
+            From::Manifests { status, .. } => Watched::Manifests(Arc::clone(status)),
+            From::Synthetic(_) | From::Fed => Watched::Inside,
         }
     }
 
     /// The client of the API server, if there is one.
     pub(super) fn client(&self) -> Option<&kube::Client> {
-        match self {
-            Sources::Kubernetes { client, .. } => Some(client),
+        match &self.from {
+            From::Kubernetes { client, .. } => Some(client),
             _ => None,
         }
     }
 
     /// Can they say again what was lost since their checkpoints?
     pub(super) fn can_repeat(&self) -> bool {
-        !matches!(self, Sources::Fed)
+        !matches!(self.from, From::Fed)
     }
 
     /// Starts them, from their checkpoints. They end when the set is dropped, or nobody takes their deliveries.
@@ -85,21 +105,26 @@ impl Sources {
         reader: &Reader,
     ) -> anyhow::Result<JoinSet<()>> {
         let mut tasks = JoinSet::new();
-        match self {
-            Sources::Kubernetes { client, status } => {
-                for (source, resume) in checkpoints(reader)? {
+        match &self.from {
+            From::Kubernetes { client, status } => {
+                for (source, resume) in self.checkpoints(reader)? {
                     let (client, status) = (client.clone(), Arc::clone(status));
                     tasks.spawn(kube::watch(client, source, resume, to.clone(), status));
                 }
             }
-            Sources::Manifests { dir, status } => {
-                tasks.spawn(manifests::watch(dir.clone(), to.clone(), Arc::clone(status)));
+            From::Manifests { dir, status } => {
+                tasks.spawn(manifests::watch(
+                    dir.clone(),
+                    self.endpoints,
+                    to.clone(),
+                    Arc::clone(status),
+                ));
             }
-            Sources::Synthetic(spec) => {
-                let resume = common(checkpoints(reader)?);
+            From::Synthetic(spec) => {
+                let resume = common(self.checkpoints(reader)?);
                 tasks.spawn(synthetic::run(spec.clone(), resume, to.clone()));
             }
-            Sources::Fed => {}
+            From::Fed => {}
         }
         Ok(tasks)
     }

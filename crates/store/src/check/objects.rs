@@ -29,9 +29,14 @@ impl Work<'_> {
                 faults.add("objects", format_args!("{name}: number {id} was never given out"));
             }
             objects[kind as usize] += u64::from(object.body.is_some());
-            if matches!(object.body, Some(v2::Body::Slice)) {
-                slices += 1;
-                self.check_slice(object.id, key.value(), faults)?;
+            let own = match object.body {
+                Some(v2::Body::Slice) => vec![object.id],
+                Some(v2::Body::Subsets(ids)) => ids,
+                _ => Vec::new(),
+            };
+            slices += own.len() as u64;
+            for id in own {
+                self.check_slice(id, key.value(), faults)?;
             }
             if object.slices > 0 {
                 named += u64::from(object.slices);

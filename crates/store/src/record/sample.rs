@@ -64,6 +64,7 @@ pub(crate) fn objects() -> Vec<Object> {
     let bodies = [
         Body::Service(service()),
         Body::Slice,
+        Body::Subsets(vec![1, 300, 70_000]),
         Body::Workload(workload()),
         Body::Node { zone: text("z1") },
         Body::Owned { owner: Some(owner()) },

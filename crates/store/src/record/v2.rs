@@ -39,6 +39,8 @@ pub(crate) enum Body {
         owner: Option<Owner>,
     },
     Server(Server),
+    /// Endpoints: the numbers of the slices that its subsets are kept as, in `slices`.
+    Subsets(Vec<u32>),
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]

@@ -147,11 +147,14 @@ pub(crate) fn random_object(random: &mut Random, kind: Kind) -> Object {
             workloads: None,
             port: ServerPort::Number(80 + random.below(3) as u16),
         }),
-        _ => random_slice(random),
+        Kind::Endpoints => {
+            Object::Subsets((0..random.below(4)).map(|_| random_slice(random)).collect())
+        }
+        _ => Object::Slice(random_slice(random)),
     }
 }
 
-pub(crate) fn random_slice(random: &mut Random) -> Object {
+fn random_slice(random: &mut Random) -> Slice {
     let v6 = random.chance(30);
     let mut endpoints: BTreeMap<_, SliceEndpoint> = BTreeMap::new();
     for _ in 0..random.below(6) {
@@ -174,7 +177,7 @@ pub(crate) fn random_slice(random: &mut Random) -> Object {
         let ip = (target == Target::Bare).then_some(endpoint.ip);
         endpoints.entry((target, ip)).or_insert(endpoint);
     }
-    Object::Slice(Slice {
+    Slice {
         service: random
             .chance(90)
             .then(|| key(Kind::Service, &format!("svc-{}", random.below(2))).name),
@@ -187,5 +190,5 @@ pub(crate) fn random_slice(random: &mut Random) -> Object {
             ..SliceMeta::default()
         },
         endpoints: endpoints.into_values().collect(),
-    })
+    }
 }

@@ -53,6 +53,7 @@ fn kinds_are_known_by_group_and_version() {
         ("v1", "Pod"),
         ("v1", "Node"),
         ("discovery.k8s.io/v1", "EndpointSlice"),
+        ("v1", "Endpoints"),
         ("apps/v1", "ReplicaSet"),
         ("batch/v1", "Job"),
         ("workload.linkerd.io/v1beta1", "ExternalWorkload"),
@@ -62,6 +63,6 @@ fn kinds_are_known_by_group_and_version() {
         assert_eq!(kind_of(api_version, kind).map(Kind::name), Some(kind));
     }
     assert_eq!(kind_of("serving.knative.dev/v1", "Service"), None);
-    assert_eq!(kind_of("v1", "Endpoints"), None);
+    assert_eq!(kind_of("v1", "ConfigMap"), None);
     assert_eq!(kind_of("", ""), None);
 }

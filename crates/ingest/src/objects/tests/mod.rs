@@ -2,6 +2,7 @@
 
 mod render;
 
+mod endpoints;
 mod metadata;
 mod reject;
 mod server;

@@ -12,6 +12,7 @@ pub(super) fn observed(observed: &Observed) -> String {
     match &observed.object {
         Object::Service(it) => service(&mut out, it),
         Object::Slice(it) => slice(&mut out, it),
+        Object::Subsets(subsets) => subsets.iter().for_each(|it| slice(&mut out, it)),
         Object::Workload(it) => workload(&mut out, it),
         Object::Server(it) => server(&mut out, it),
         Object::Node { zone } => line(&mut out, "zone", zone.as_ref()),

@@ -9,9 +9,9 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use model::limits::MESSAGE_BYTES_MAX;
 use model::{
-    Change, ClusterId, Family, Key, Kind, Object, ObjectName, Phase, PortSet, ResourceVersion,
-    Revision, Service, ServicePort, Slice, SliceEndpoint, SliceMeta, SlicePort, Source, Target,
-    Template, Time, Workload, WorkloadKind,
+    Change, ClusterId, EndpointsFrom, Family, Key, Kind, Object, ObjectName, Phase, PortSet,
+    ResourceVersion, Revision, Service, ServicePort, Slice, SliceEndpoint, SliceMeta, SlicePort,
+    Source, Target, Template, Time, Workload, WorkloadKind,
 };
 use resolve::Settings;
 use store::{Config, Fsync, Undo, Writer};
@@ -22,7 +22,7 @@ use super::super::delta::Answers;
 use super::super::shared::Shared;
 use super::super::wire::tests::text;
 use super::super::wire::{Message, UpdateKind};
-use crate::{Destination, Hub, Metrics, StreamLimits};
+use crate::{Destination, Hub, Metrics, Needed, StreamLimits};
 
 pub(super) struct Server {
     pub(super) hub: Arc<Hub>,
@@ -71,7 +71,10 @@ impl Server {
         };
         let limits = StreamLimits { reads_max: 4, hot_bytes: choice.hot_bytes };
         let (for_hub, for_metrics) = (Arc::clone(&hub), Arc::clone(&metrics));
-        let shared = Shared::new(reader, for_hub, answers, for_metrics, limits, stop.clone());
+        let needed =
+            Needed { kinds: EndpointsFrom::Slices.kinds().collect(), refused: Arc::new(|_| false) };
+        let stopped = stop.clone();
+        let shared = Shared::new(reader, for_hub, answers, for_metrics, limits, needed, stopped);
         let destination = Destination { shared: Arc::new(shared) };
         let versions = 0;
         let mut server =
@@ -84,7 +87,7 @@ impl Server {
 
     /// Lists the kinds that an answer needs, to their end; what there is of them is swept.
     pub(super) fn sync(&mut self) {
-        for kind in [Kind::Service, Kind::EndpointSlice, Kind::Pod] {
+        for kind in EndpointsFrom::Slices.kinds() {
             let source = source(kind);
             let version = ResourceVersion("1".to_owned());
             self.commit(vec![Change::Begin { source }, Change::End { source, version }]);
