@@ -103,6 +103,7 @@ impl Store {
             hub: Arc::clone(&hub),
             settings,
             http2: None,
+            no_endpoints: true,
             metrics: Arc::new(Metrics::new()),
             // Nothing is kept: what is measured is the making of answers.
             limits: StreamLimits { reads_max: serve::READS_MAX, hot_bytes: 0 },

@@ -10,17 +10,16 @@ mod serve;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-use args::{Args, Command};
+use args::Command;
 
 /// Gives memory back to the system, where glibc's keeps what many threads have once used.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let outcome = match Args::parse().command {
+    let outcome = match args::read(std::env::args_os()).command {
         Command::Serve(args) => serve::run(*args),
+        Command::Destination(args) => serve::run_as_linkerd(*args),
         Command::Get(args) => process::block_on(get::run(args)),
         Command::Demo(args) => demo::run(args),
     };

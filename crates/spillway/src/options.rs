@@ -32,6 +32,8 @@ pub struct Options {
     pub settings: Settings,
     /// HTTP/2 parameters for meshed endpoints; they decide `settings.http2`.
     pub http2_params: Option<serve::Http2ClientParams>,
+    /// Say that there is no endpoint to who asks when there is none; the original says nothing.
+    pub no_endpoints: bool,
     /// Where the cluster's objects come from.
     pub source: SourceOptions,
     /// Which of them say where endpoints are.
@@ -74,6 +76,7 @@ impl Options {
             admin_addr: None,
             settings: settings(),
             http2_params: None,
+            no_endpoints: true,
             source,
             endpoints: EndpointsFrom::default(),
             memory: Budget::of_cgroup(),

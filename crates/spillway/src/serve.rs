@@ -2,17 +2,47 @@
 
 use std::time::Duration;
 
-use crate::args::ServeArgs;
-use crate::logs;
+use anyhow::Context as _;
+use spillway::Options;
+
+use crate::args::{DestinationArgs, Meaning, ServeArgs};
 use crate::process::{self, Signals};
+use crate::{logs, print};
 
 /// How long streams and sources may take to end, once a signal said so.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
-/// Runs the command.
+/// Runs `spillway serve`.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     logs::install(args.log.log_level, args.log.log_format);
-    let options = args.meaning().unwrap_or_else(|error| error.exit());
+    until_it_ends(args.meaning().unwrap_or_else(|error| error.exit()))
+}
+
+/// Runs `spillway destination`.
+pub(crate) fn run_as_linkerd(args: DestinationArgs) -> anyhow::Result<()> {
+    if args.version {
+        return print::line(env!("CARGO_PKG_VERSION"));
+    }
+    logs::install(args.log.log_level, args.log.log_format);
+    let Meaning { mut options, warnings } = args.meaning().unwrap_or_else(|error| error.exit());
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    // A container without a volume starts from nothing each time, as the original does.
+    let temporary = match options.data.as_os_str().is_empty() {
+        true => {
+            let folder = tempfile::Builder::new().prefix("spillway-").tempdir();
+            Some(folder.context("no temporary folder can be made; set SPILLWAY_DATA")?)
+        }
+        false => None,
+    };
+    if let Some(folder) = &temporary {
+        options.data = folder.path().to_owned();
+    }
+    until_it_ends(options)
+}
+
+fn until_it_ends(options: Options) -> anyhow::Result<()> {
     process::block_on(async {
         let mut signals = Signals::take()?;
         let server = tokio::select! {

@@ -98,7 +98,8 @@ impl Cursor {
             after = upto;
         }
         let mut messages = delta.messages();
-        if messages.is_empty() && matches!(*self.segments, [Segment { position: None, .. }]) {
+        let told_nothing = matches!(*self.segments, [Segment { position: None, .. }]);
+        if messages.is_empty() && told_nothing && answers.no_endpoints {
             messages.push(wire::no_endpoints());
         }
         let next = Arc::new(self.told(cut, now.clone())?);

@@ -17,6 +17,8 @@ use super::wire::{self, Http2, Message};
 pub(crate) struct Answers {
     pub(crate) settings: Settings,
     pub(crate) http2: Option<Http2>,
+    /// Say that there is no endpoint to who asks when there is none (Q01); the original says nothing.
+    pub(crate) no_endpoints: bool,
     /// `MESSAGE_BYTES_MAX`, but for tests.
     pub(crate) message_bytes_max: usize,
 }

@@ -52,6 +52,8 @@ pub struct Setup {
     pub settings: Settings,
     /// What meshed endpoints get; decides `settings.http2`.
     pub http2: Option<Http2ClientParams>,
+    /// Say that there is no endpoint to who asks when there is none; the original says nothing.
+    pub no_endpoints: bool,
     /// Where everything is counted.
     pub metrics: Arc<Metrics>,
     /// What streams may take of memory.
@@ -63,10 +65,11 @@ pub struct Setup {
 impl Destination {
     /// When `stop` is cancelled, all streams end with OK, and so does each that is opened later.
     pub fn new(setup: Setup, stop: CancellationToken) -> Destination {
-        let Setup { reader, hub, settings, http2, metrics, limits, needed } = setup;
+        let Setup { reader, hub, settings, http2, no_endpoints, metrics, limits, needed } = setup;
         let settings = Settings { http2: http2.is_some(), ..settings };
         let http2 = http2.map(wire::Http2::from);
-        let answers = delta::Answers { settings, http2, message_bytes_max: MESSAGE_BYTES_MAX };
+        let message_bytes_max = MESSAGE_BYTES_MAX;
+        let answers = delta::Answers { settings, http2, no_endpoints, message_bytes_max };
         let shared = Shared::new(reader, hub, answers, metrics, limits, needed, stop);
         Destination { shared: Arc::new(shared) }
     }

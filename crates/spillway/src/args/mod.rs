@@ -2,11 +2,16 @@
 //! command's `meaning`.
 
 mod demo;
+mod destination;
 mod get;
+mod go;
 mod serve;
 mod values;
 
+use std::ffi::OsString;
+
 pub(crate) use demo::DemoArgs;
+pub(crate) use destination::{DestinationArgs, Meaning};
 pub(crate) use get::{GetArgs, Output};
 pub(crate) use serve::{LogFormat, LogLevel, ServeArgs};
 
@@ -23,10 +28,28 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Learn a cluster's endpoints onto disk, and serve them to proxies.
     Serve(Box<ServeArgs>),
+    /// The same, with the command line of Linkerd's own destination service.
+    Destination(Box<DestinationArgs>),
     /// Ask a server what a proxy would get for an authority.
     Get(GetArgs),
     /// Show what this is for: a large synthetic cluster, a flood, and lookups meanwhile.
     Demo(DemoArgs),
+}
+
+/// Reads a command line; what is wrong with it ends the process with exit code 2.
+pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Args {
+    try_read(args).unwrap_or_else(|error| error.exit())
+}
+
+fn try_read(args: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
+    use clap::Parser as _;
+    let mut args = args.into_iter();
+    let mut read: Vec<OsString> = args.by_ref().take(2).collect();
+    match read.get(1).is_some_and(|command| command == "destination") {
+        true => read.extend(go::translated(args)),
+        false => read.extend(args),
+    }
+    Args::try_parse_from(read)
 }
 
 /// A value that parses alone but not together with the others; ends in exit code 2, as what clap refuses.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::PortSet;
+use model::{EndpointsFrom, PortSet};
 use resolve::Settings;
 use spillway::{Budget, Options, SourceOptions};
 use store::Undo;
@@ -89,6 +89,10 @@ struct AnswerArgs {
     /// Hint to proxies that meshed pods speak HTTP/2.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     enable_h2_upgrade: bool,
+    /// Learn endpoints from EndpointSlices; if not, from Endpoints, which know no zones, hints, IPv6 preference or
+    /// ExternalWorkloads.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    enable_endpoint_slices: bool,
     /// Answer with IPv6 addresses, and prefer them.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     enable_ipv6: bool,
@@ -98,6 +102,9 @@ struct AnswerArgs {
     /// Weigh endpoints of the client's zone ten times.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     ext_endpoint_zone_weights: bool,
+    /// Tell who asks for a Service without endpoints that it has none; Linkerd's own service says nothing.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    send_no_endpoints: bool,
     /// HTTP/2 parameters for meshed endpoints, as JSON.
     #[arg(long, value_name = "JSON", default_value = "", hide_default_value = true)]
     meshed_http2_client_params: String,
@@ -145,7 +152,9 @@ impl ServeArgs {
     /// What was meant.
     pub(crate) fn meaning(self) -> Result<Options, clap::Error> {
         let source = self.source.meaning()?;
-        let http2_params = self.answer.http2_params()?;
+        let http2_params = http2_params(&self.answer.meshed_http2_client_params)?;
+        let endpoints = self.answer.endpoints(&source)?;
+        let no_endpoints = self.answer.send_no_endpoints;
         let mut memory = self.memory.map_or_else(Budget::of_cgroup, Budget::of);
         memory.cache_bytes = self.cache_bytes.unwrap_or(memory.cache_bytes);
         Ok(Options {
@@ -160,6 +169,8 @@ impl ServeArgs {
             },
             settings: self.answer.settings(http2_params.is_some()),
             http2_params,
+            endpoints,
+            no_endpoints,
             ..Options::new(self.data, source)
         })
     }
@@ -180,11 +191,24 @@ impl SourceArgs {
     }
 }
 
+/// Parameters for HTTP/2, as JSON; empty: none.
+pub(super) fn http2_params(json: &str) -> Result<Option<serve::Http2ClientParams>, clap::Error> {
+    let wrong = |error| refuse(format!("--meshed-http2-client-params {json:?}: {error}"));
+    (!json.is_empty()).then(|| serve::parse_http2_params(json).map_err(wrong)).transpose()
+}
+
 impl AnswerArgs {
-    fn http2_params(&self) -> Result<Option<serve::Http2ClientParams>, clap::Error> {
-        let json = &self.meshed_http2_client_params;
-        let wrong = |error| refuse(format!("--meshed-http2-client-params {json:?}: {error}"));
-        (!json.is_empty()).then(|| serve::parse_http2_params(json).map_err(wrong)).transpose()
+    fn endpoints(&self, source: &SourceOptions) -> Result<EndpointsFrom, clap::Error> {
+        if self.enable_endpoint_slices {
+            return Ok(EndpointsFrom::Slices);
+        }
+        if self.enable_ipv6 {
+            return Err(refuse("--enable-endpoint-slices=false needs --enable-ipv6=false"));
+        }
+        if let SourceOptions::Synthetic(_) = source {
+            return Err(refuse("--synthetic makes EndpointSlices, and no Endpoints"));
+        }
+        Ok(EndpointsFrom::Endpoints)
     }
 
     fn settings(self, http2: bool) -> Settings {

@@ -1,11 +1,18 @@
 //! Command lines → what they mean, or the refusal.
 
-use clap::Parser as _;
+use model::EndpointsFrom;
 
-use super::{Args, Command};
+use super::{Args, Command, Meaning, try_read};
 
 fn parse(line: &str) -> Result<Command, clap::Error> {
-    Args::try_parse_from(line.split_whitespace()).map(|args| args.command)
+    try_read(line.split_whitespace().map(Into::into)).map(|args| args.command)
+}
+
+fn destination(line: &str) -> Result<Meaning, clap::Error> {
+    match parse(&format!("spillway destination {line}"))? {
+        Command::Destination(args) => args.meaning(),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn serve(line: &str) -> Result<spillway::Options, clap::Error> {
@@ -17,9 +24,10 @@ fn serve(line: &str) -> Result<spillway::Options, clap::Error> {
 
 /// Asserts that a command line is refused with exit code 2 and a message with this in it.
 fn refused(line: &str, part: &str) {
-    let error = match line.strip_prefix("serve ") {
-        Some(line) => serve(line).err(),
-        None => parse(&format!("spillway {line}")).err(),
+    let error = match line.split_once(' ') {
+        Some(("serve", line)) => serve(line).err(),
+        Some(("destination", line)) => destination(line).err(),
+        _ => parse(&format!("spillway {line}")).err(),
     };
     let error = error.unwrap_or_else(|| panic!("{line:?} is taken"));
     assert_eq!(error.exit_code(), 2, "{line}");
@@ -114,4 +122,74 @@ fn values_with_units() {
     assert_eq!(target("[::1]:8086"), Ok("http://[::1]:8086".to_owned()));
     assert_eq!(target(":8086"), Ok("http://127.0.0.1:8086".to_owned()));
     assert_eq!(target("http://dst.linkerd:8086/"), Ok("http://dst.linkerd:8086".to_owned()));
+}
+
+#[test]
+fn endpoints_mode_knows_no_families() {
+    let from = |line| serve(line).unwrap().endpoints;
+    assert_eq!(from(""), EndpointsFrom::Slices);
+    let line = "--enable-endpoint-slices=false --enable-ipv6=false";
+    assert_eq!(from(line), EndpointsFrom::Endpoints);
+    refused("serve --enable-endpoint-slices=false", "needs --enable-ipv6=false");
+    refused(&format!("serve {line} --synthetic endpoints=10"), "no Endpoints");
+    refused("destination -enable-endpoint-slices=false", "-enable-ipv6=true needs");
+}
+
+/// As Linkerd's chart writes it (spec §5.2).
+const CHART: &str = "-addr=:8086 -controller-namespace=linkerd -outbound-transport-mode=transport-header \
+    -enable-h2-upgrade=true -log-level=info -log-format=plain -enable-endpoint-slices=true \
+    -cluster-domain=cluster.local -identity-trust-domain=mesh.test \
+    -default-opaque-ports=25,587,3306,4444,5432,6379,9300,11211 -enable-ipv6=false -enable-pprof=false \
+    --meshed-http2-client-params={\"keep_alive\":{\"interval\":{\"seconds\":10}}}";
+
+#[test]
+fn the_charts_command_line_does_as_it_is() {
+    let Meaning { options, warnings } = destination(CHART).unwrap();
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(options.addr.to_string(), "[::]:8086");
+    assert_eq!(options.admin_addr.unwrap().to_string(), "[::]:9996");
+    assert_eq!(options.data.as_os_str(), "");
+    let settings = options.settings;
+    assert_eq!(settings.trust_domain, "mesh.test");
+    assert!(settings.transport_header && settings.h2_upgrade && settings.http2 && !settings.ipv6);
+    assert!(settings.default_opaque.contains(11_211));
+}
+
+#[test]
+fn go_reads_flags_in_its_own_way() {
+    let settings = |line| destination(line).unwrap().options.settings;
+    assert!(!settings("-enable-ipv6=F").ipv6 && settings("-enable-ipv6").ipv6);
+    assert!(!settings("--enable-ipv6 -enable-ipv6=0").ipv6, "the last one counts");
+    assert_eq!(settings("-controller-namespace mesh").controller_namespace, "mesh");
+    assert_eq!(settings("-controller-namespace -x").controller_namespace, "-x");
+    refused("destination -enable-ipv6=maybe", "neither true nor false");
+    refused("destination -enable-ipv6 false", "false");
+    refused("destination -bogus=1", "--bogus");
+    refused("destination stray", "stray");
+    refused("destination -addr", "--addr");
+    refused("destination -stream-queue-capacity=0", "0 is not in 1..");
+    refused("destination -meshed-http2-client-params={", "--meshed-http2-client-params");
+    let error = parse("spillway destination -h").unwrap_err();
+    assert_eq!(error.exit_code(), 0);
+}
+
+#[test]
+fn what_the_original_only_warns_of_is_taken() {
+    let Meaning { options, warnings } = destination(
+        "-outbound-transport-mode=magic -cluster-domain= -default-opaque-ports=25,db -enable-pprof \
+         -trace-collector=c:1 -stream-queue-capacity=7 -export-queue-metrics=false",
+    )
+    .unwrap();
+    assert!(!options.settings.transport_header && options.settings.default_opaque.contains(25));
+    assert_eq!(options.settings.cluster_domain, "cluster.local");
+    assert_eq!(options.settings.trust_domain, "cluster.local");
+    expect_test::expect![[r#"
+        -stream-queue-capacity has no meaning here
+        -export-queue-metrics has no meaning here
+        -enable-pprof has no meaning here
+        -trace-collector has no meaning here
+        -cluster-domain is empty: it is cluster.local
+        -identity-trust-domain is empty: it is cluster.local
+        -outbound-transport-mode=magic is unknown: it is transparent
+        -default-opaque-ports: "db" is neither a port, a range of ports, nor the name of a port here"#]].assert_eq(&warnings.join("\n"));
 }

@@ -126,6 +126,7 @@ fn destination(
         hub: Arc::clone(hub),
         settings: options.settings.clone(),
         http2: options.http2_params,
+        no_endpoints: options.no_endpoints,
         metrics: Arc::clone(metrics),
         limits: StreamLimits { reads_max, hot_bytes: answers_bytes },
         needed: sources.needed(),

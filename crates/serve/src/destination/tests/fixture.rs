@@ -40,6 +40,7 @@ pub(super) struct Choice {
     pub(super) undo_bytes_max: u64,
     pub(super) hot_bytes: usize,
     pub(super) synced: bool,
+    pub(super) no_endpoints: bool,
 }
 
 pub(super) const USUAL: Choice = Choice {
@@ -47,6 +48,7 @@ pub(super) const USUAL: Choice = Choice {
     undo_bytes_max: 10_000_000,
     hot_bytes: 1 << 20,
     synced: true,
+    no_endpoints: true,
 };
 
 impl Server {
@@ -67,6 +69,7 @@ impl Server {
         let answers = Answers {
             settings: settings(),
             http2: None,
+            no_endpoints: choice.no_endpoints,
             message_bytes_max: choice.message_bytes_max,
         };
         let limits = StreamLimits { reads_max: 4, hot_bytes: choice.hot_bytes };

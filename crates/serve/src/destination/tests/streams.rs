@@ -79,6 +79,22 @@ async fn an_empty_view_is_said_once() {
 }
 
 #[tokio::test]
+async fn an_empty_view_can_be_kept_silent_about_of_q01() {
+    let mut server = Server::start(Choice { no_endpoints: false, ..USUAL });
+    let revision = server.web();
+    let mut client = server.open_web().await;
+    client.settle(&server.hub, revision).await;
+    assert_eq!(server.metrics.messages_sent(), 0);
+    server.bare("web-a", &["10.1.0.1"]);
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {zone_locality=unknown}
+    "#]])
+        .await;
+}
+
+#[tokio::test]
 async fn what_changes_nothing_for_a_view_is_not_said() {
     let mut server = Server::start(USUAL);
     server.web();
