@@ -78,8 +78,9 @@ impl Hub {
         });
     }
 
-    /// Tells all streams to look again. From `first` on, what was visible may be no more.
-    pub fn look_again(&self, first: Revision) {
+    /// Tells all streams to look again: the store is at `now`, and of what was visible from `first` on nothing may be
+    /// left.
+    pub fn look_again(&self, first: Revision, now: Revision) {
         let commits = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
         {
             let slots = self.slots.lock();
@@ -87,7 +88,10 @@ impl Hub {
                 slot.waiter.touch(self, slot.place, commits, first);
             }
         }
-        self.advanced.send_modify(|advanced| advanced.commits = commits);
+        self.advanced.send_modify(|advanced| {
+            advanced.revision = advanced.revision.max(now);
+            advanced.commits = commits;
+        });
     }
 
     /// From here on the subscription is told of every commit that touches one of the keys. It counts as busy
@@ -295,7 +299,7 @@ mod tests {
     fn all_can_be_told_to_look_again() {
         let hub = Arc::new(Hub::new());
         let streams = [hub.subscribe(&[WakeKey(1)]), hub.subscribe(&[WakeKey(2), WakeKey(3)])];
-        hub.look_again(Revision(7));
+        hub.look_again(Revision(7), Revision(9));
         for (stream, last) in streams.iter().zip([[Some(1), None], [Some(1), Some(1)]]) {
             assert_eq!(stream.changed().now_or_never(), Some(Revision(7)));
             assert_eq!([0, 1].map(|place| stream.last_commit(place)), last);

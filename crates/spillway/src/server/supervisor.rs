@@ -83,7 +83,8 @@ impl Supervisor {
         runtime.block_on(self.tasks.shutdown());
         self.spine.forget();
         let lost = self.spine.writer.reopen()?;
-        self.spine.hub.look_again(Revision(lost.after.0 + 1));
+        let now = self.reader.stats().revision;
+        self.spine.hub.look_again(Revision(lost.after.0 + 1), now);
         self.spine.metrics.reopened();
         tracing::info!(revision = lost.after.0, "the store is open again");
         // Without a sender the server ends, and so will the spine.

@@ -1,0 +1,314 @@
+//! Random histories, and after every step what each client holds against what an oracle says from the objects alone.
+//!
+//! Objects change, listings begin anew or are cut off, the store is closed and opened again, streams are slow or given
+//! up. A client never sees an address that was in no truth since it last knew all, and never an empty set while there
+//! was always something. `SPILLWAY_SEED` begins elsewhere; `SPILLWAY_LONG=1` goes ten times as far.
+
+mod oracle;
+mod world;
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use harness::crash::{CrashVolume, Image};
+use harness::shown::{Said, Shown, differences};
+use linkerd2_proxy_api::destination as pb;
+use model::{EndpointsFrom, PortSet, Revision, Time};
+use prost::Message as _;
+use resolve::Settings;
+use serve::{Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
+use store::{Config, Fsync, Reader, Undo, Writer};
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status};
+
+use oracle::{Question, truth};
+use world::{Dice, World};
+
+/// Histories, and steps of each.
+const HISTORIES: u64 = 250;
+const STEPS: u64 = 400;
+
+/// A door of the server: a stream that isn't read never settles, so slow clients have one of their own.
+struct Door {
+    hub: Arc<Hub>,
+    destination: Destination,
+}
+
+struct Server {
+    volume: CrashVolume,
+    writer: Writer,
+    reader: Reader,
+    /// For those who read at once, and for slow ones.
+    doors: [Door; 2],
+    settings: Settings,
+    /// Bytes of answers that are kept.
+    hot_bytes: usize,
+}
+
+impl Server {
+    fn start(volume: CrashVolume, settings: &Settings, hot_bytes: usize) -> Server {
+        let config = Config {
+            cache_bytes: 1 << 20,
+            hot_bytes: 64 << 10,
+            join: resolve::join,
+            join_version: resolve::JOIN_VERSION,
+            // Little, so that slow clients are left behind now and then.
+            undo: Undo { bytes_max: 20_000, age_max: u64::MAX },
+            fsync: Fsync::Together,
+            disk_quota_bytes: None,
+        };
+        let opened = store::open_on(Arc::new(volume.clone()), config);
+        let (writer, reader, _) = opened.expect("the store opens");
+        let doors = [0, 1].map(|_| Door::new(&reader, settings, hot_bytes));
+        Server { volume, writer, reader, doors, settings: settings.clone(), hot_bytes }
+    }
+
+    /// Ends it, and starts it on what it has left.
+    fn restart(self) -> Server {
+        let Server { volume, writer, settings, hot_bytes, .. } = self;
+        drop(writer);
+        Server::start(volume, &settings, hot_bytes)
+    }
+
+    fn commit(&mut self, changes: Vec<model::Change>) {
+        let commit = self.writer.commit(Time(0), changes).expect("it is written");
+        self.advance(&commit);
+        while let Some(commit) = self.writer.tick(Time(0)).expect("it is written") {
+            self.advance(&commit);
+        }
+    }
+
+    fn advance(&self, commit: &store::Commit) {
+        self.doors.iter().for_each(|door| door.hub.advance(commit));
+    }
+
+    fn door(&self, slow: bool) -> &Door {
+        &self.doors[usize::from(slow)]
+    }
+}
+
+impl Door {
+    fn new(reader: &Reader, settings: &Settings, hot_bytes: usize) -> Door {
+        let hub = Arc::new(Hub::starting_at(reader.stats().revision));
+        let setup = Setup {
+            reader: reader.clone(),
+            hub: Arc::clone(&hub),
+            settings: settings.clone(),
+            http2: None,
+            no_endpoints: true,
+            metrics: Arc::new(Metrics::new()),
+            limits: StreamLimits { reads_max: 4, hot_bytes },
+            needed: Needed {
+                kinds: EndpointsFrom::Slices.kinds().collect(),
+                refused: Arc::new(|_| false),
+            },
+        };
+        Door { hub, destination: Destination::new(setup, CancellationToken::new()) }
+    }
+}
+
+/// What a proxy does: it opens its stream again, and takes the first message as the whole set.
+struct Client {
+    question: Question,
+    /// It takes messages now and then only.
+    slow: bool,
+    stream: Option<BoxStream<'static, Result<Message, Status>>>,
+    /// It has had a message of this stream.
+    told: bool,
+    held: Shown,
+    /// All truths since it last knew all.
+    truths: Vec<Shown>,
+    /// The seed and the step, for whoever has to look for a fault.
+    at: (u64, u64),
+}
+
+impl Client {
+    async fn open(&mut self, server: &Server) {
+        let Question { service, port, hostname, node } = &self.question;
+        let instance = hostname.map(|name| format!("{name}.")).unwrap_or_default();
+        let path = format!("{instance}{service}.shop.svc.k.test:{port}");
+        let token = format!("{{\"nodeName\":\"{}\"}}", node.unwrap_or_default());
+        self.told = false;
+        self.stream = match server.door(self.slow).destination.get(&path, &token).await {
+            Ok(stream) => Some(stream),
+            Err(status) => {
+                assert_eq!(status.code(), Code::NotFound, "{status}");
+                self.held.clear();
+                None
+            }
+        };
+    }
+
+    /// Takes all that there is to take.
+    async fn settle(&mut self, server: &Server, revision: Revision) {
+        while let Some(mut stream) = self.stream.take() {
+            tokio::select! {
+                biased;
+                message = stream.next() => match message {
+                    Some(Ok(message)) => {
+                        self.take(&message);
+                        self.stream = Some(stream);
+                    }
+                    Some(Err(status)) => {
+                        assert_eq!(status.code(), Code::Unavailable, "{status}");
+                        self.open(server).await;
+                    }
+                    None => panic!("the stream ended"),
+                },
+                () = server.door(self.slow).hub.settled(revision) => {
+                    self.stream = Some(stream);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, message: &Message) {
+        let update = pb::Update::decode(message.bytes().clone()).expect("a message");
+        let said = Said::read(&update).expect("what a proxy takes");
+        if !std::mem::replace(&mut self.told, true) {
+            assert!(!matches!(said, Said::Remove(_)), "the first message is a Remove");
+            self.held.clear();
+        }
+        said.apply(&mut self.held);
+        for (addr, value) in &self.held {
+            let known = self.truths.iter().any(|truth| truth.get(addr) == Some(value));
+            let (seed, step) = self.at;
+            let question = &self.question;
+            assert!(
+                known,
+                "seed {seed}, step {step}, {question:?}: {addr} is in no truth: {value}"
+            );
+        }
+        let always_some = self.truths.iter().all(|truth| !truth.is_empty());
+        let (at, question) = (self.at, &self.question);
+        assert!(!(self.held.is_empty() && always_some), "{at:?}, {question:?}: nothing is left");
+    }
+}
+
+fn settings(dice: &mut Dice) -> Settings {
+    Settings {
+        cluster_domain: "k.test".to_owned(),
+        trust_domain: if dice.percent(90) { "id.test" } else { "" }.to_owned(),
+        controller_namespace: "mesh-sys".to_owned(),
+        transport_header: dice.percent(40),
+        h2_upgrade: dice.percent(80),
+        ipv6: dice.percent(60),
+        default_opaque: PortSet::from_ranges([(8_081, 8_081)]),
+        zone_weights: dice.percent(30),
+        http2: false,
+    }
+}
+
+fn clients() -> Vec<Client> {
+    let question = |service, port, hostname, node| Question { service, port, hostname, node };
+    let questions = [
+        question("web", 80, None, Some("n0")),
+        question("web", 80, None, Some("n1")),
+        question("web", 81, None, None),
+        question("api", 80, Some("h1"), Some("n0")),
+        question("api", 80, None, Some("n2")),
+        question("api", 9_999, None, Some("n0")),
+    ];
+    let client = |(index, question)| Client {
+        question,
+        slow: index % 3 == 2,
+        stream: None,
+        told: false,
+        held: Shown::new(),
+        truths: Vec::new(),
+        at: (0, 0),
+    };
+    questions.into_iter().enumerate().map(client).collect()
+}
+
+/// Gives how often a client held something in the end of a step.
+async fn history(seed: u64) -> u64 {
+    let mut held = 0;
+    let mut dice = Dice::new(seed);
+    let settings = settings(&mut dice);
+    let hot_bytes = [0, 20_000, 1 << 20][dice.roll(3) as usize];
+    let mut server = Server::start(CrashVolume::of(Image::new()), &settings, hot_bytes);
+    let mut world = World::default();
+    server.commit(world.list_all());
+    let mut clients = clients();
+    for step in 0..STEPS {
+        match dice.roll(100) {
+            0 => {
+                server = server.restart();
+                clients.iter_mut().for_each(|client| client.stream = None);
+            }
+            1 => {
+                let lost = server.writer.reopen().expect("the store opens");
+                let (first, now) = (Revision(lost.after.0 + 1), server.reader.stats().revision);
+                server.doors.iter().for_each(|door| door.hub.look_again(first, now));
+            }
+            2..=4 => {
+                let kinds = EndpointsFrom::Slices.kinds().collect::<Vec<_>>();
+                let kind = kinds[dice.roll(kinds.len() as u64) as usize];
+                server.commit(world.relist(kind, &mut dice));
+            }
+            _ => {
+                let changes = (0..=dice.roll(3)).map(|_| world.change(&mut dice)).collect();
+                server.commit(changes);
+            }
+        }
+        let revision = server.reader.stats().revision;
+        let slow_ones_read = dice.percent(25);
+        let mut busy = Vec::new();
+        for client in &mut clients {
+            client.at = (seed, step);
+            client.truths.push(truth(&world, &server.settings, &client.question));
+            if client.slow && !slow_ones_read {
+                continue;
+            }
+            if client.stream.is_none() {
+                client.open(&server).await;
+            }
+            busy.push(client);
+        }
+        let settling = busy.iter_mut().map(|client| client.settle(&server, revision));
+        let patience = std::time::Duration::from_secs(60);
+        let settled = tokio::time::timeout(patience, futures::future::join_all(settling)).await;
+        assert!(settled.is_ok(), "seed {seed}, step {step}: streams don't settle");
+        for client in busy {
+            let now = client.truths.pop().expect("a truth");
+            let wrong = match client.stream {
+                Some(_) => differences(&now, &client.held),
+                None => Vec::new(),
+            };
+            let question = &client.question;
+            assert!(wrong.is_empty(), "seed {seed}, step {step}, {question:?}: {wrong:#?}");
+            held += u64::from(!now.is_empty());
+            client.truths = vec![now];
+        }
+    }
+    held
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever wants another history says so to the test")]
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().expect("a number"))
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "how much was tried is worth knowing")]
+fn every_client_holds_what_the_oracle_says() {
+    let first = setting("SPILLWAY_SEED").unwrap_or(1);
+    let histories = HISTORIES * if setting("SPILLWAY_LONG") == Some(1) { 10 } else { 1 };
+    println!("seeds {first} to {}", first + histories - 1);
+    let held: u64 = std::thread::scope(|scope| {
+        let threads = [0, 1].map(|thread| {
+            scope.spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let runtime = runtime.expect("a runtime");
+                let seeds = (first..first + histories).filter(|seed| seed % 2 == thread);
+                seeds.map(|seed| runtime.block_on(history(seed))).sum::<u64>()
+            })
+        });
+        threads.map(|thread| thread.join().expect("a history that ends well")).iter().sum()
+    });
+    println!("{} steps, after which a client held something {held} times", histories * STEPS);
+    assert!(held > histories * STEPS, "there is hardly anything to hold");
+}
