@@ -93,7 +93,13 @@ mod tests {
 
         fn sources(&self) -> Vec<SourceStatus> {
             let source = Source { cluster: ClusterId::LOCAL, kind: Kind::Pod };
-            vec![SourceStatus { source, live: true, restarts: 3, decode_failures: 1 }]
+            vec![SourceStatus {
+                source,
+                live: true,
+                restarts: 3,
+                decode_failures: 1,
+                partial_objects: 2,
+            }]
         }
 
         fn waits_for(&self) -> Vec<String> {
@@ -166,6 +172,7 @@ mod tests {
             spillway_source_live{cluster="0",kind="Pod"} 1
             spillway_watch_restarts_total{cluster="0",kind="Pod"} 3
             spillway_decode_failures_total{cluster="0",kind="Pod"} 1
+            spillway_partial_objects_total{cluster="0",kind="Pod"} 2
             spillway_memory_budget_bytes{part="total"} 64
             spillway_memory_used_bytes{part="total"} 32
             spillway_memory_used_bytes{part="resident"} 48"#]]

@@ -59,6 +59,8 @@ pub struct SourceStatus {
     pub restarts: u64,
     /// Objects that could not be read.
     pub decode_failures: u64,
+    /// Objects of which a part was skipped, such as a list of ports that is none.
+    pub partial_objects: u64,
 }
 
 /// Where what a stream says is from.
@@ -293,7 +295,9 @@ impl Scrape {
         let restarts = each(|status| status.restarts);
         page.counters("watch_restarts", "How often a watch began again", restarts)?;
         let failures = each(|status| status.decode_failures);
-        page.counters("decode_failures", "Objects that could not be read", failures)
+        page.counters("decode_failures", "Objects that could not be read", failures)?;
+        let partial = each(|status| status.partial_objects);
+        page.counters("partial_objects", "Objects of which a part could not be read", partial)
     }
 }
 

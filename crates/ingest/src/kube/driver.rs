@@ -200,8 +200,8 @@ impl Driver {
     /// Hands on what the session has. Waits while there is no room, and so does the API server.
     async fn deliver(&mut self, session: &mut Session) -> Result<(), Failure> {
         let changes = session.take();
-        let rejects = self.quality.rejects;
-        self.update(|status| status.rejects = rejects);
+        let Quality { rejects, partial, .. } = self.quality;
+        self.update(|status| (status.rejects, status.partial) = (rejects, partial));
         if changes.is_empty() {
             return Ok(());
         }

@@ -27,6 +27,8 @@ pub(super) struct Session {
 pub(super) struct Quality {
     /// Objects that could not be read, since the driver began.
     pub(super) rejects: u64,
+    /// Objects of which a part was skipped, since the driver began.
+    pub(super) partial: u64,
     rejected: Noted,
     warned: Noted,
 }
@@ -166,6 +168,7 @@ impl Quality {
         if warnings.is_empty() {
             return self.warned.good(&key.name);
         }
+        self.partial += 1;
         let note = self.warned.bad(&key.name);
         if note != Note::Known {
             tracing::warn!(%key, "parts of the object are skipped: {}", warnings.join("; "));

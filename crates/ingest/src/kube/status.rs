@@ -32,6 +32,8 @@ pub struct SourceStatus {
     pub restarts: u64,
     /// Objects that could not be read.
     pub rejects: u64,
+    /// Objects of which a part was skipped.
+    pub partial: u64,
     /// The last error, as one line.
     pub last_error: Option<String>,
 }

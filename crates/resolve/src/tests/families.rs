@@ -137,7 +137,7 @@ get b:8000
 }
 
 #[test]
-fn q43_with_ipv6_off_only_ipv4_pods_are_weighed() {
+fn q43_with_ipv6_off_only_ipv4_pods_are_weighed_of_q_19() {
     check(
         "
 with ipv6=off

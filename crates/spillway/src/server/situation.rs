@@ -103,6 +103,7 @@ impl serve::Situation for Situation {
             live: status.state == kube::State::Live,
             restarts: status.restarts,
             decode_failures: status.rejects,
+            partial_objects: status.partial,
         };
         status.all().into_iter().map(one).collect()
     }

@@ -27,6 +27,9 @@ fn check(mut session: Session, lines: &[&str], expected: Expect) {
     if quality.rejects > 0 {
         out += &format!("rejects: {}\n", quality.rejects);
     }
+    if quality.partial > 0 {
+        out += &format!("partial: {}\n", quality.partial);
+    }
     if let Some(failure) = failure {
         out += &format!("{failure:?}\n");
     }

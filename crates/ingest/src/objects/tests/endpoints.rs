@@ -51,7 +51,12 @@ fn what_nobody_serves_is_left_out() {
                "ports": [{"port": 70000}]},
               {"addresses": null}]}"#,
         expect![[r#"
-            reject shop/cart: invalid type: null, expected struct Subset at line 8 column 18
+            Endpoints shop/cart @
+              V4 of shop/cart
+              ports: [("", None)]
+              V4 of shop/cart
+              ports: []
+            warning: an address's target: name "a\0b" contains a NUL byte
         "#]],
     );
     check(

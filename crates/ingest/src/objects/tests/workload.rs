@@ -63,7 +63,7 @@ fn a_later_container_wins_a_name() {
 }
 
 #[test]
-fn an_init_proxy_goes_before_a_regular_one() {
+fn f11_an_init_proxy_goes_before_a_regular_one() {
     check(
         Pod,
         r#"{"metadata": {"name": "p"}, "spec": {

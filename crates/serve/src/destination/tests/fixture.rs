@@ -277,7 +277,7 @@ pub(super) fn of_pod(ip: &str, name: &str, zone: &str) -> SliceEndpoint {
     SliceEndpoint { zone: Some(zone.to_owned()), ..endpoint(ip, target) }
 }
 
-fn pod(node: &str, ip: &str) -> Workload {
+pub(super) fn pod(node: &str, ip: &str) -> Workload {
     let ip: IpAddr = ip.parse().unwrap();
     Workload {
         template: Template {

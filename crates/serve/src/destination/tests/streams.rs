@@ -1,10 +1,13 @@
 //! What a stream says, one change after the other.
 
 use expect_test::expect;
-use model::{Kind, Object, Service, Target};
+use model::{
+    Kind, MeshTls, Object, Phase, PortSet, ProxyPorts, Service, SliceMeta, Target, Template,
+    Workload, WorkloadKind,
+};
 use tonic::Code;
 
-use super::fixture::{Choice, Client, Server, USUAL, endpoint, of_pod, slice, web};
+use super::fixture::{Choice, Client, Server, USUAL, endpoint, key, of_pod, pod, slice, web};
 use crate::metrics::AnswerFrom;
 
 #[tokio::test]
@@ -65,7 +68,7 @@ async fn a_change_is_said_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_empty_view_is_said_once() {
+async fn an_empty_view_is_said_once_of_q_1() {
     let mut server = Server::start(USUAL);
     let revision = server.web();
     let mut client = server.open_web().await;
@@ -79,7 +82,7 @@ async fn an_empty_view_is_said_once() {
 }
 
 #[tokio::test]
-async fn an_empty_view_can_be_kept_silent_about_of_q01() {
+async fn an_empty_view_can_be_kept_silent_about_of_q_1() {
     let mut server = Server::start(Choice { no_endpoints: false, ..USUAL });
     let revision = server.web();
     let mut client = server.open_web().await;
@@ -272,4 +275,112 @@ async fn those_who_ask_the_same_are_told_the_same_bytes() {
         }))
         .await;
     }
+}
+
+/// A slice of `web` with one endpoint of each of these pods, all on one address.
+fn on_one_address(names: &[&str]) -> Object {
+    let endpoints = names.iter().map(|name| of_pod("10.1.0.1", name, "z1")).collect();
+    Object::Slice(slice("web", 8080, endpoints))
+}
+
+#[tokio::test]
+async fn a_finished_pod_that_a_slice_calls_ready_is_served_of_c27() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let finished = Workload { phase: Phase::Finished, ..pod("n7", "10.1.0.1") };
+    server.put(Kind::Pod, "w1", Object::Workload(finished));
+    server.put(Kind::EndpointSlice, "web-a", on_one_address(&["w1"]));
+    let mut client = server.open_web().await;
+    client.next().await;
+    assert_eq!(client.held.len(), 1);
+}
+
+#[tokio::test]
+async fn one_of_two_pods_on_an_address_leaves_of_q_16() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    for name in ["w1", "w2"] {
+        server.pod(name, "n7", "10.1.0.1");
+    }
+    server.put(Kind::EndpointSlice, "web-a", on_one_address(&["w1", "w2"]));
+    let mut client = server.open_web().await;
+    client.next().await;
+    server.put(Kind::EndpointSlice, "web-a", on_one_address(&["w2"]));
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {pod=w2 serviceaccount=default zone=z1 zone_locality=unknown}
+    "#]])
+        .await;
+    let revision = server.put(Kind::EndpointSlice, "web-a", on_one_address(&["w2", "w1"]));
+    client.settle(&server.hub, revision).await;
+    assert_eq!(client.held.len(), 1);
+}
+
+#[tokio::test]
+async fn an_annotation_of_a_running_pod_is_followed_of_q_7() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let meshed = |opaque: &[(u16, u16)]| {
+        let pod = pod("n7", "10.1.0.1");
+        let labels = [("linkerd.io/control-plane-ns".to_owned(), "mesh-sys".to_owned())].into();
+        let proxy = ProxyPorts { inbound: Some(4143), admin: Some(4191), control: Some(4190) };
+        let opaque = Some(PortSet::from_ranges(opaque.iter().copied()));
+        let template = Template { labels, proxy: Some(proxy), opaque, ..pod.template };
+        Object::Workload(Workload { template, ..pod })
+    };
+    server.put(Kind::Pod, "w1", meshed(&[]));
+    server.put(Kind::EndpointSlice, "web-a", on_one_address(&["w1"]));
+    let mut client = server.open_web().await;
+    client.next().await;
+    server.put(Kind::Pod, "w1", meshed(&[(8080, 8080)]));
+    client.says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {control_plane_ns=mesh-sys pod=w1 serviceaccount=default zone=z1 zone_locality=unknown} tls dns default.shop.serviceaccount.identity.mesh-sys.id.test sni default.shop.serviceaccount.identity.mesh-sys.id.test hint opaque transport 4143
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn the_identity_of_a_workload_is_followed_of_q_8() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let external = |identity: &str| {
+        let workload = pod("n7", "10.1.0.1");
+        let tls = MeshTls { identity: identity.to_owned(), server_name: "v1.corp".to_owned() };
+        let kind = WorkloadKind::External;
+        let template = Template { kind, mesh_tls: Some(tls), ..workload.template };
+        Object::Workload(Workload { template, node: None, ..workload })
+    };
+    server.put(Kind::ExternalWorkload, "v1", external("spiffe://corp/old"));
+    let target = Target::ExternalWorkload(key(Kind::ExternalWorkload, "v1").name);
+    let endpoints = slice("web", 8080, vec![endpoint("10.1.0.1", target)]);
+    server.put(Kind::EndpointSlice, "web-a", Object::Slice(endpoints));
+    let mut client = server.open_web().await;
+    client.next().await;
+    server.put(Kind::ExternalWorkload, "v1", external("spiffe://corp/new"));
+    client.says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.1.0.1:8080 10000 {external_workload=v1 zone= zone_locality=unknown} tls uri spiffe://corp/new sni v1.corp hint h2
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn a_mirror_in_endpoints_mode_of_h01() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let subset = slice("web", 8080, vec![endpoint("10.3.0.1", Target::Bare)]);
+    let meta = SliceMeta {
+        gateway_identity: Some("gw-1".to_owned()),
+        remote_service: Some("m-far".to_owned()),
+        ..subset.meta
+    };
+    let subsets = Object::Subsets(vec![model::Slice { meta, ..subset }]);
+    server.put(Kind::Endpoints, "web", subsets);
+    let mut client = server.open_web().await;
+    client
+        .says(expect![[r#"
+        add {namespace=shop service=web}
+        + 10.3.0.1:8080 10000 {zone_locality=unknown} tls dns gw-1 sni - hint h2 authority m-far:80
+    "#]])
+        .await;
 }
