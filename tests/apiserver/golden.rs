@@ -4,11 +4,23 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use harness::apiserver::User;
-use harness::golden::{Case, run_case_live};
+use harness::golden::{Case, run_case_live, run_history_live};
 
 use crate::rig::Rig;
 
-const CASES: [(&str, &str); 1] = [("abc", "add-and-remove-in-one-change")];
+/// Cases whose objects a real API server takes as they are, of each sort one.
+const CASES: [(&str, &str); 8] = [
+    ("abc", "add-and-remove-in-one-change"),
+    ("abc", "pod-replaced-under-its-name"),
+    ("abc", "service-deleted-and-recreated"),
+    ("abc", "endpoints-mode-two-subsets"),
+    ("abc", "endpoints-mode-pod-comes-late"),
+    ("def", "zone-changes"),
+    ("def", "workload"),
+    ("ghik", "server-selects-deselects"),
+];
+
+const HISTORIES: [&str; 3] = ["history-001", "history-020", "history-044"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn golden_cases_through_the_api_server() -> Result<()> {
@@ -19,6 +31,11 @@ async fn golden_cases_through_the_api_server() -> Result<()> {
         let case = Case::read(Path::new(env!("CARGO_MANIFEST_DIR")), folder, name)?;
         let faults = run_case_live(&case, source.clone(), &rig.objects).await?;
         failed.extend(faults.into_iter().map(|fault| format!("{folder}/{name}: {fault}")));
+    }
+    for name in HISTORIES {
+        let case = Case::read(Path::new(env!("CARGO_MANIFEST_DIR")), "histories", name)?;
+        let faults = run_history_live(&case, source.clone(), &rig.objects).await?;
+        failed.extend(faults.into_iter().map(|fault| format!("histories/{name}: {fault}")));
     }
     ensure!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use harness::apiserver::{User, equal};
+use model::EndpointsFrom;
 use serde_json::json;
 
 use crate::rig::{Rig, all_opaque, pod, server, slice};
@@ -27,7 +28,7 @@ async fn one_object_that_cannot_be_read_stops_nothing() -> Result<()> {
     rig.objects.apply(&[server("bad", json!([8080]))]).await?;
     rig.start(User::Admin).await?;
     let reader = rig.running()?.reader();
-    equal(&rig.objects, &reader, Some("bad")).await?;
+    equal(&rig.objects, &reader, EndpointsFrom::Slices, Some("bad")).await?;
     rig.until_ready_says(|status, _| status == 200).await?;
     let web = rig.open().await?;
     web.until(|held| held.len() == 2 && !all_opaque(held)).await?;
@@ -37,7 +38,7 @@ async fn one_object_that_cannot_be_read_stops_nothing() -> Result<()> {
     web.until(all_opaque).await?;
     rig.objects.apply(&[pod("w3", 3), slice("web", &[3])]).await?;
     web.until_pods(&[3]).await?;
-    equal(&rig.objects, &reader, Some("bad")).await?;
+    equal(&rig.objects, &reader, EndpointsFrom::Slices, Some("bad")).await?;
     let (_, metrics) = rig.admin("/metrics").await?;
     let line = metrics
         .lines()

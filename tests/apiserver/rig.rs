@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use harness::apiserver::{ApiServer, Cut, Line, Objects, User, equal};
 use harness::client::{Client, Question, Stream};
 use harness::shown::Shown;
+use model::EndpointsFrom;
 use serde_json::{Value, json};
 use spillway::{Options, Running, SourceOptions};
 use tempfile::TempDir;
@@ -61,7 +62,7 @@ impl Rig {
 
     /// Returns when the store is equal to the API server.
     pub(crate) async fn equal(&self) -> Result<()> {
-        equal(&self.objects, &self.running()?.reader(), None).await
+        equal(&self.objects, &self.running()?.reader(), EndpointsFrom::Slices, None).await
     }
 
     /// A stream of the Service `web`.

@@ -74,7 +74,7 @@ impl Batch {
     fn add(&mut self, change: Change) {
         let place = self.changes.len();
         match &change {
-            Change::Begin { source } | Change::End { source, .. } => {
+            Change::Begin { source } | Change::End { source, .. } | Change::Forget { source } => {
                 self.fences.insert(*source, place);
             }
             _ => {}
@@ -105,7 +105,10 @@ impl<'a> Subject<'a> {
         match change {
             Change::Put { key, .. } | Change::Delete { key } => Some(Subject::Object(key)),
             Change::Checkpoint { source, .. } => Some(Subject::Checkpoint(*source)),
-            Change::Begin { .. } | Change::Keep { .. } | Change::End { .. } => None,
+            Change::Begin { .. }
+            | Change::Keep { .. }
+            | Change::End { .. }
+            | Change::Forget { .. } => None,
         }
     }
 

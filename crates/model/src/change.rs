@@ -216,6 +216,11 @@ pub enum Change {
         /// Where its watch goes on.
         version: ResourceVersion,
     },
+    /// Nobody watches the source any more: all its objects go, and its checkpoint.
+    Forget {
+        /// What is forgotten.
+        source: Source,
+    },
     /// The source is known up to `version` (a bookmark, or the last event of a batch).
     Checkpoint {
         /// Which source.

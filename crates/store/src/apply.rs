@@ -29,6 +29,7 @@ impl Work<'_> {
             }
             Change::Delete { key } => self.delete(key.source, &key.name)?,
             Change::End { source, version } => self.end_listing(source, version)?,
+            Change::Forget { source } => self.forget(source)?,
             Change::Checkpoint { source, version } => self.checkpoint(source, version)?,
         }
         Ok(())

@@ -26,7 +26,8 @@ pub(crate) struct Listing {
 
 struct Sweep {
     from: Vec<u8>,
-    version: ResourceVersion,
+    /// `None`: the source is forgotten.
+    version: Option<ResourceVersion>,
 }
 
 impl Listing {
@@ -87,7 +88,16 @@ impl Work<'_> {
             self.state.listings.remove(&source);
             return self.write_checkpoint(source, version);
         }
-        listing.sweep = Some(Sweep { from: key::source(source), version });
+        listing.sweep = Some(Sweep { from: key::source(source), version: Some(version) });
+        self.sweep_source(source)
+    }
+
+    /// As the end of a listing that has mentioned nothing. The checkpoint goes first: what is not all there any more is
+    /// not known.
+    pub(crate) fn forget(&mut self, source: Source) -> Result<(), Error> {
+        self.tables.checkpoints.remove(key::source(source).as_slice())?;
+        let sweep = Some(Sweep { from: key::source(source), version: None });
+        self.state.listings.insert(source, Listing { sweep, ..Listing::default() });
         self.sweep_source(source)
     }
 
@@ -98,7 +108,7 @@ impl Work<'_> {
         version: ResourceVersion,
     ) -> Result<(), Error> {
         match self.state.listings.get_mut(&source) {
-            Some(Listing { sweep: Some(sweep), .. }) => sweep.version = version,
+            Some(Listing { sweep: Some(sweep), .. }) => sweep.version = Some(version),
             Some(_) => {}
             None => self.write_checkpoint(source, version)?,
         }
@@ -155,8 +165,9 @@ impl Work<'_> {
                 self.state.listings.insert(source, listing);
             }
             None => {
-                let version = std::mem::take(&mut sweep.version);
-                self.write_checkpoint(source, version)?;
+                if let Some(version) = sweep.version.take() {
+                    self.write_checkpoint(source, version)?;
+                }
             }
         }
         Ok(())

@@ -219,13 +219,13 @@ impl Snapshot {
         }
     }
 
-    /// Where the source's watch goes on. `None`: it has never been listed to its end, or all of it was forgotten.
+    /// Where the source's watch goes on. `None`: it has never been listed to its end, or was forgotten.
     pub fn checkpoint(&self, source: Source) -> Result<Option<ResourceVersion>, Error> {
         let Some(bytes) = self.tables.checkpoints()?.get(key::source(source).as_slice())? else {
             return Ok(None);
         };
         let checkpoint: v2::Checkpoint = record::decode(bytes.value())?;
-        Ok(Some(ResourceVersion(checkpoint.version)).filter(|version| !version.0.is_empty()))
+        Ok(Some(ResourceVersion(checkpoint.version)))
     }
 
     /// The zone of a Node. `None`: it is unknown, or has none.

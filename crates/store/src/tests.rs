@@ -401,3 +401,20 @@ fn unchanged_versions_are_not_written_again() {
     let again = writer.commit(NOW, vec![change()]).unwrap();
     assert_eq!((again.put, again.unchanged), (0, 1));
 }
+
+#[test]
+fn a_source_that_is_forgotten_is_as_if_it_had_never_been_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut writer, reader, _) = open(folder.path(), config(10_000)).unwrap();
+    let names: Vec<String> = (0..3_000).map(|n| format!("svc-{n:04}")).collect();
+    writer.commit(NOW, listing_of(&names)).unwrap();
+    let services = source(Kind::Service);
+    let checkpoint = |reader: &Reader| reader.snapshot().unwrap().checkpoint(services).unwrap();
+    assert!(checkpoint(&reader).is_some());
+    writer.commit(NOW, vec![Change::Forget { source: services }]).unwrap();
+    assert_eq!(checkpoint(&reader), None, "not even while some are still there");
+    assert!(reader.stats().objects[&Kind::Service] > 0, "a step is bounded");
+    while writer.tick(NOW).unwrap().is_some() {}
+    assert_eq!((reader.stats().objects[&Kind::Service], checkpoint(&reader)), (0, None));
+    assert_eq!(writer.check().unwrap(), []);
+}

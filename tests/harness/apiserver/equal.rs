@@ -15,13 +15,18 @@ const PATIENCE: Duration = Duration::from_secs(90);
 type Versions = BTreeMap<(Kind, ObjectName), ResourceVersion>;
 
 /// Returns when the store holds exactly the API server's objects, but for one that can't be read.
-pub async fn equal(objects: &Objects, reader: &Reader, except: Option<&str>) -> Result<()> {
+pub async fn equal(
+    objects: &Objects,
+    reader: &Reader,
+    endpoints: EndpointsFrom,
+    except: Option<&str>,
+) -> Result<()> {
     let mut differences = Vec::new();
     let equal = async {
         loop {
             // The store first: what is written in between shows as a difference, and not as none.
-            let stored = stored(reader)?;
-            let mut there = there(objects).await?;
+            let stored = stored(reader, endpoints)?;
+            let mut there = there(objects, endpoints).await?;
             there.retain(|(_, name), _| except != Some(name.name()));
             differences = compare(&there, &stored);
             if differences.is_empty() {
@@ -36,19 +41,19 @@ pub async fn equal(objects: &Objects, reader: &Reader, except: Option<&str>) -> 
     }
 }
 
-async fn there(objects: &Objects) -> Result<Versions> {
+async fn there(objects: &Objects, endpoints: EndpointsFrom) -> Result<Versions> {
     let mut all = Versions::new();
-    for kind in EndpointsFrom::Slices.kinds() {
+    for kind in endpoints.kinds() {
         let list = objects.list(kind).await?;
         all.extend(list.into_iter().map(|(name, version)| ((kind, name), version)));
     }
     Ok(all)
 }
 
-fn stored(reader: &Reader) -> Result<Versions> {
+fn stored(reader: &Reader, endpoints: EndpointsFrom) -> Result<Versions> {
     let snapshot = reader.snapshot()?;
     let mut all = Versions::new();
-    for kind in EndpointsFrom::Slices.kinds() {
+    for kind in endpoints.kinds() {
         let source = Source { cluster: ClusterId::LOCAL, kind };
         snapshot.objects(source, &mut |name, version| {
             all.insert((kind, name), version);

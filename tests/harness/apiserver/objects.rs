@@ -35,6 +35,7 @@ fn place(kind: &str) -> Option<Place> {
             ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", false, false)
         }
         "Service" => ("/api/v1", "services", true, false),
+        "Endpoints" => ("/api/v1", "endpoints", true, false),
         "Pod" => ("/api/v1", "pods", true, true),
         "EndpointSlice" => ("/apis/discovery.k8s.io/v1", "endpointslices", true, false),
         "ReplicaSet" => ("/apis/apps/v1", "replicasets", true, false),

@@ -8,6 +8,7 @@ use spillway::SourceOptions;
 
 use super::case::{Case, Open, Step};
 use super::{Cluster, Server, Setup, compare};
+use crate::apiserver::Objects;
 use crate::client::{Seen, Stream};
 use crate::shown::{Shown, differences};
 
@@ -32,10 +33,40 @@ pub async fn run_history(case: &Case, restarts: bool) -> Result<Vec<String>> {
             olds.clear();
             server = server.restart().await?;
         }
-        let found = observe(&server, step, &opens, &mut olds).await;
+        let found = observe(&server, (step, true), &opens, &mut olds).await;
         let found = found.with_context(|| format!("step {}", index + 1))?;
         let after = if restarts { " after a restart" } else { "" };
         faults.extend(found.iter().map(|fault| format!("step {}{after}, {fault}", index + 1)));
+    }
+    Ok(faults)
+}
+
+/// Runs a history with its objects at a real API server.
+pub async fn run_history_live(
+    case: &Case,
+    source: SourceOptions,
+    objects: &Objects,
+) -> Result<Vec<String>> {
+    let opens = case.steps.iter().flat_map(|step| &step.opens);
+    let opens: Vec<&Open> = opens.filter(|open| open.get.is_some()).collect();
+    objects.clear().await?;
+    objects.apply(&case.objects).await?;
+    let mut server = Server::start(Setup::read(&case.settings)?, source).await?;
+    let mut olds = BTreeMap::new();
+    let mut faults = Vec::new();
+    for (index, step) in case.steps.iter().enumerate() {
+        for object in &step.delete {
+            match objects.delete(std::slice::from_ref(object)).await {
+                // A history deletes what may not be there.
+                Err(error) if error.to_string().contains(": 404 ") => {}
+                deleted => deleted?,
+            }
+        }
+        objects.apply(&step.apply).await?;
+        server.follow(objects).await?;
+        let found = observe(&server, (step, false), &opens, &mut olds).await;
+        let found = found.with_context(|| format!("step {}", index + 1))?;
+        faults.extend(found.iter().map(|fault| format!("step {}, {fault}", index + 1)));
     }
     Ok(faults)
 }
@@ -46,10 +77,11 @@ struct Old {
     expected: Shown,
 }
 
-/// Compares the old streams with what was observed in a step, then as many new ones.
+/// Compares the old streams with what was observed in a step, then as many new ones. What they passed through is compared
+/// only where a step is one commit.
 async fn observe(
     server: &Server,
-    step: &Step,
+    (step, at_once): (&Step, bool),
     opens: &[&Open],
     olds: &mut BTreeMap<String, Old>,
 ) -> Result<Vec<String>> {
@@ -67,7 +99,8 @@ async fn observe(
         let before = std::mem::replace(&mut old.expected, observed(step, name)?.held());
         let mut found = old.stream.faults();
         found.extend(differences(&old.expected, &old.stream.seen().held()));
-        found.extend(compare::way(&before, &old.stream.news(), &old.expected));
+        let way = compare::way(&before, &old.stream.news(), &old.expected);
+        found.extend(way.into_iter().filter(|_| at_once));
         faults.extend(found.iter().map(|fault| format!("old {name}: {fault}")));
     }
     let mut news = BTreeMap::new();

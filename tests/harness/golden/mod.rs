@@ -12,7 +12,7 @@ mod setup;
 
 pub use case::{Action, Case, Kept, Observed, Open, Step, folder};
 pub use cluster::Cluster;
-pub use history::run_history;
+pub use history::{run_history, run_history_live};
 pub use ledger::Ledger;
 pub use run::{run_case, run_case_live};
 pub use server::Server;

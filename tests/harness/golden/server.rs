@@ -76,7 +76,7 @@ impl Server {
 
     /// Returns when all that an API server has is stored.
     pub async fn follow(&mut self, objects: &Objects) -> Result<()> {
-        equal(objects, &self.running.reader(), None).await?;
+        equal(objects, &self.running.reader(), self.setup.endpoints, None).await?;
         self.revision = self.running.reader().snapshot()?.revision();
         Ok(())
     }

@@ -39,6 +39,11 @@ impl Oracle {
                 }
                 self.checkpoints.insert(*source, version.0.clone());
             }
+            Change::Forget { source } => {
+                self.listings.remove(source);
+                self.objects.retain(|key, _| key.source != *source);
+                self.checkpoints.remove(source);
+            }
             Change::Checkpoint { source, version } => {
                 self.checkpoints.insert(*source, version.0.clone());
             }

@@ -1,7 +1,7 @@
 //! Opens the store and gets its sources ready, so that the two fit.
 
 use anyhow::Context as _;
-use model::{Change, ClusterId, Kind, ResourceVersion, Source, Time};
+use model::{Change, ClusterId, Kind, Source, Time};
 use store::{Birth, Fsync, Reader, Writer};
 
 use super::origin::{self, Origin};
@@ -32,8 +32,11 @@ pub(super) async fn open(options: &Options) -> anyhow::Result<Opened> {
         origin.write()?;
     }
     let other = options.endpoints.other_kind();
-    if reader.stats().objects.get(&other).is_some_and(|count| *count > 0) {
-        writer = tokio::task::spawn_blocking(move || forget(writer, other)).await??;
+    let source = Source { cluster: ClusterId::LOCAL, kind: other };
+    let has_objects = reader.stats().objects.get(&other).is_some_and(|count| *count > 0);
+    if has_objects || reader.snapshot()?.checkpoint(source)?.is_some() {
+        let forgotten = tokio::task::spawn_blocking(move || forget(writer, other)).await?;
+        writer = forgotten.with_context(|| format!("{other} of before can't be forgotten"))?;
     }
     Ok(Opened { writer, reader, sources, origin })
 }
@@ -41,8 +44,7 @@ pub(super) async fn open(options: &Options) -> anyhow::Result<Opened> {
 /// Forgets the objects of a kind that nobody watches any more: it would say for ever what it said last.
 fn forget(mut writer: Writer, kind: Kind) -> Result<Writer, store::Error> {
     let source = Source { cluster: ClusterId::LOCAL, kind };
-    let version = ResourceVersion(String::new());
-    writer.commit(Time(0), vec![Change::Begin { source }, Change::End { source, version }])?;
+    writer.commit(Time(0), vec![Change::Forget { source }])?;
     while writer.tick(Time(0))?.is_some() {}
     Ok(writer)
 }

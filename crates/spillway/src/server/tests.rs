@@ -6,8 +6,8 @@ use std::path::Path;
 use linkerd2_proxy_api::destination as pb;
 use linkerd2_proxy_api::destination::destination_client::DestinationClient;
 use model::{
-    Change, ClusterId, Family, Key, Kind, Object, ObjectName, ResourceVersion, Revision, Service,
-    ServicePort, Slice, SliceEndpoint, SliceMeta, SlicePort, Source, Target,
+    Change, ClusterId, EndpointsFrom, Family, Key, Kind, Object, ObjectName, ResourceVersion,
+    Revision, Service, ServicePort, Slice, SliceEndpoint, SliceMeta, SlicePort, Source, Target,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::oneshot;
@@ -56,10 +56,11 @@ fn web(version: u64, ips: &[&str]) -> Vec<Change> {
 
 /// Listings of all kinds, with these objects.
 fn listing(objects: Vec<Change>) -> Vec<Change> {
-    let begin = Kind::ALL.map(|kind| Change::Begin { source: source(kind) });
+    let kinds = EndpointsFrom::Slices.kinds();
+    let begin = kinds.clone().map(|kind| Change::Begin { source: source(kind) });
     let version = ResourceVersion("1".to_owned());
-    let end = Kind::ALL.map(|kind| Change::End { source: source(kind), version: version.clone() });
-    begin.into_iter().chain(objects).chain(end).collect()
+    let end = kinds.map(|kind| Change::End { source: source(kind), version: version.clone() });
+    begin.chain(objects).chain(end).collect()
 }
 
 async fn deliver(server: &Running, changes: Vec<Change>) -> Revision {

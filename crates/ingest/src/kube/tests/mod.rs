@@ -18,6 +18,7 @@ fn words(changes: &[Change]) -> String {
         Change::Put { key, version, .. } => format!("put {}@{}", key.name, version.0),
         Change::Keep { key } => format!("keep {}", key.name),
         Change::Delete { key } => format!("delete {}", key.name),
+        Change::Forget { .. } => "forget".to_owned(),
         Change::End { version, .. } => format!("end@{}", version.0),
         Change::Checkpoint { version, .. } => format!("checkpoint@{}", version.0),
     };
