@@ -367,7 +367,11 @@ pub(crate) fn replace_by_copy(volume: &dyn Volume, health: &DiskHealth) -> Resul
     // Between the two, the file has sums that are not its own, and none that are sealed.
     volume.remove(FILE_SUMS).map_err(failed)?;
     volume.rename(FILE_NEW, FILE).map_err(failed)?;
-    volume.rename(FILE_SUMS_NEW, FILE_SUMS).map_err(failed)
+    // Where they could not be written, the copy has none; they are learnt anew.
+    match volume.exists(FILE_SUMS_NEW).map_err(failed)? {
+        true => volume.rename(FILE_SUMS_NEW, FILE_SUMS).map_err(failed),
+        false => Ok(()),
+    }
 }
 
 /// Nothing can be written while the disk has trouble.
