@@ -3,6 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "how much was tried is worth knowing")]
 
+mod compaction;
+
 use std::io;
 use std::sync::Arc;
 
@@ -101,9 +103,23 @@ fn check_cut(image: Image, fsync: Fsync, steps: &[Step], ops: usize, told: &str)
     let digest = reader.digest().unwrap_or_else(|e| panic!("{told}: {e}"));
     let is = allowed.iter().any(|step| step.digest == digest);
     assert!(is, "{told}: not the state of commit {oldest:?}..={done}");
+    let faults = writer.check().unwrap_or_else(|e| panic!("{told}: {e}"));
+    assert!(faults.is_empty(), "{told}: {faults:?}");
+    assert!(volume.image().keys().all(|name| !name.ends_with(".new")), "{told}: a copy is left");
     writer
         .commit(Time(1 << 20), workload(0).swap_remove(0))
         .unwrap_or_else(|e| panic!("{told}: {e}"));
+}
+
+/// Which of the writes that were not synced survive, in each of the ways that are tried.
+fn kinds(pending: usize, index: usize) -> Vec<Kept> {
+    let mut kinds = vec![Kept::None];
+    if pending > 0 {
+        let seed = index as u64;
+        kinds.extend([Kept::All, Kept::Half(seed), Kept::Half(seed + (1 << 32))]);
+        kinds.extend([Kept::Only(index % pending), Kept::But(index / 2 % pending)]);
+    }
+    kinds
 }
 
 fn cuts(fsync: Fsync, churn: usize, images: usize) {
@@ -118,13 +134,7 @@ fn cuts(fsync: Fsync, churn: usize, images: usize) {
             continue;
         }
         points += 1;
-        let pending = replay.pending();
-        let seed = index as u64;
-        let mut kinds = vec![Kept::None];
-        if pending > 0 {
-            kinds.extend([Kept::All, Kept::Half(seed), Kept::Half(seed + (1 << 32))]);
-            kinds.extend([Kept::Only(index % pending), Kept::But(index / 2 % pending)]);
-        }
+        let kinds = kinds(replay.pending(), index);
         for kept in kinds.into_iter().take(images) {
             let told = format!("{fsync:?}, cut after operation {index} of {}, {kept:?}", log.len());
             check_cut(replay.cut(kept), fsync, &steps, index + 1, &told);
