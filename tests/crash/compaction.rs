@@ -212,12 +212,12 @@ impl Undisturbed {
     }
 }
 
-fn is_write(op: &Op) -> bool {
+pub(super) fn is_write(op: &Op) -> bool {
     matches!(op, Op::Write(..) | Op::SetLen(..) | Op::Create(..))
 }
 
 /// The operation without what was written.
-fn kind(op: &Op) -> Op {
+pub(super) fn kind(op: &Op) -> Op {
     match op {
         Op::Write(file, at, _) => Op::Write(*file, *at, Arc::default()),
         other => other.clone(),

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "how much was tried is worth knowing")]
 
 mod compaction;
+mod restore;
 
 use std::io;
 use std::sync::Arc;
