@@ -1,5 +1,5 @@
 //! `kill -9` of the real program, again and again: whatever the moment, the store that is left contradicts nothing,
-//! has all that was promised to be durable, and leads to the right answers after the next start.
+//! has all that was promised to be durable, and leads to the right answers of the next process, whenever that starts.
 //!
 //! Twenty rounds, or two hundred with `SPILLWAY_LONG=1`. `SPILLWAY_SEED` gives another world.
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use harness::client::{Client, Question, Seen, Stream};
-use harness::kill::{Program, Random, Remains, Sample, Server, World, now};
+use harness::kill::{Program, Random, Remains, Sample, Server, World, copy_data, now};
 
 /// How long answers may take to become what the folder says: it is polled, and a machine may be busy.
 const ANSWERS_MAX: Duration = Duration::from_secs(10);
@@ -43,6 +43,8 @@ struct Tally {
     /// With a revision that was known to be durable.
     with_a_promise: u32,
     edits: u32,
+    /// Services whose answers were right after a restart.
+    answers: usize,
     /// Seen by somebody, and taken back: what `--fsync commit` is for.
     revisions_lost: u64,
 }
@@ -66,11 +68,12 @@ async fn whenever_it_is_killed_nothing_is_wrong_afterwards() -> Result<()> {
             .await
             .with_context(|| format!("round {number} of seed {seed}"))?;
     }
-    let mut server = program.serve(folder.path(), false)?;
-    let (addr, _) = server.serving().await?;
-    answers(&Client::connect(addr).await?, &mut server, &world).await?;
-    server.kill()?;
     say(&format!("{tally:?} in {:.1} s", begun.elapsed().as_secs_f64()));
+    let asked = rounds as usize * World::authorities().len();
+    ensure!(
+        tally.answers == asked,
+        "{asked} answers after restarts were to be compared: {tally:?}"
+    );
     ensure!(tally.in_a_listing > 0 && tally.repaired > 0, "the moments were all alike: {tally:?}");
     Ok(())
 }
@@ -120,7 +123,28 @@ async fn round(
         "revision {promised} was durable, and {} is what there is; fsync at each commit: {fsync_commit}",
         remains.revision
     );
+    tally.answers += answers_after(program, folder, world, fsync_commit).await?;
     Ok(())
+}
+
+/// The answers of a process that starts where the killed one was. It has a copy of the data: the next round goes on
+/// with what is there, such as half a listing.
+async fn answers_after(
+    program: &Program,
+    folder: &Path,
+    world: &World,
+    fsync_commit: bool,
+) -> Result<usize> {
+    let copy = "data-of-the-next";
+    forget(&folder.join(copy))?;
+    copy_data(&folder.join("data"), &folder.join(copy))?;
+    let mut server = program.serve_data(folder, copy, fsync_commit)?;
+    let (addr, _) = server.serving().await?;
+    let streams = answers(&Client::connect(addr).await?, &mut server, world).await?;
+    let faults: Vec<_> = streams.iter().flat_map(Stream::faults).collect();
+    ensure!(faults.is_empty(), "a proxy would have refused: {faults:?}");
+    server.kill()?;
+    Ok(streams.len())
 }
 
 /// Waits for the right answers, then goes on editing, with streams open, for as long as it says.

@@ -1,8 +1,9 @@
 //! A volume in memory that writes down all that is done to it, and gives what a power cut would have left.
 //!
 //! What was written since a file's last sync may be there or not, each write for itself, and torn between two
-//! pages; so may a file that was made and not yet made durable with its folder. [`Volume`] promises that renaming
-//! and removing are durable when they return.
+//! pages; so may a name that came or went and was not yet made durable with its folder. [`Volume`] promises that
+//! renaming and removing are durable when they return, so they end with a sync of the folder; it is cut off, and it
+//! fails, as anything else.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,6 +30,8 @@ pub enum Op {
     Rename(String, String),
     /// A file was removed.
     Remove(String),
+    /// All names before were made durable.
+    SyncFolder,
 }
 
 /// The contents of files, by their names.
@@ -46,6 +49,7 @@ struct Inner {
     fault: Option<Fault>,
     /// The files as they were when they were last synced. A sync that fails leaves that.
     synced: Option<Vec<Vec<u8>>>,
+    waste_bytes: u64,
 }
 
 /// The volume. Its clones are the same one.
@@ -95,6 +99,16 @@ impl CrashVolume {
         self.0.lock().count
     }
 
+    /// From now on each file is said to take this much more, as if that much of it had become free.
+    pub fn set_waste(&self, bytes: u64) {
+        self.0.lock().waste_bytes = bytes;
+    }
+
+    /// The number of the file that has this name.
+    pub fn file(&self, name: &str) -> Option<usize> {
+        self.0.lock().names.get(name).copied()
+    }
+
     /// All that was done.
     pub fn log(&self) -> Vec<Op> {
         self.0.lock().log.clone().unwrap_or_default()
@@ -134,7 +148,7 @@ fn apply(names: &mut BTreeMap<String, usize>, files: &mut Vec<Vec<u8>>, op: &Op)
     match op {
         Op::Write(file, offset, data) => write(&mut files[*file], *offset as usize, data),
         Op::SetLen(file, len) => files[*file].resize(*len as usize, 0),
-        Op::Sync(_) => {}
+        Op::Sync(_) | Op::SyncFolder => {}
         Op::Create(name, file) => {
             names.insert(name.clone(), *file);
             if files.len() <= *file {
@@ -182,12 +196,27 @@ impl Volume for CrashVolume {
         Ok(inner.files[*file].len() as u64)
     }
 
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.lock().perform(Op::Rename(from.to_owned(), to.to_owned()))
+    fn allocated(&self, name: &str) -> io::Result<u64> {
+        Ok(self.len(name)? + self.0.lock().waste_bytes)
     }
 
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut inner = self.0.lock();
+        if !inner.names.contains_key(from) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        inner.perform(Op::Rename(from.to_owned(), to.to_owned()))?;
+        inner.perform(Op::SyncFolder)
+    }
+
+    /// As of a real folder: where there is nothing, nothing is synced.
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.lock().perform(Op::Remove(name.to_owned()))
+        let mut inner = self.0.lock();
+        if !inner.names.contains_key(name) {
+            return Ok(());
+        }
+        inner.perform(Op::Remove(name.to_owned()))?;
+        inner.perform(Op::SyncFolder)
     }
 }
 
@@ -260,9 +289,8 @@ impl Replay {
                 Op::Write(file, ..) | Op::SetLen(file, _) => file == synced,
                 _ => false,
             }),
-            Op::Rename(..) | Op::Remove(_) => {
-                self.settle(|op| matches!(op, Op::Create(..)));
-                apply(&mut self.names, &mut self.files, op);
+            Op::SyncFolder => {
+                self.settle(|op| matches!(op, Op::Create(..) | Op::Rename(..) | Op::Remove(_)))
             }
             Op::Create(_, file) => {
                 self.files.resize(self.files.len().max(*file + 1), Vec::new());

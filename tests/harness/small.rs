@@ -1,6 +1,6 @@
 //! A folder of which only so much can be filled, as of a small file system.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -20,23 +20,60 @@ pub struct SmallVolume {
     room: Arc<Mutex<Room>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Room {
     bytes_max: u64,
-    /// What is written: files by the names that they were opened with, and their blocks.
-    filled: BTreeSet<(String, u64)>,
+    /// Files have numbers, since their names change.
+    names: BTreeMap<String, usize>,
+    made: usize,
+    /// What is written: blocks of files. Those of a file without a name are free at once.
+    filled: BTreeSet<(usize, u64)>,
+}
+
+impl Room {
+    /// The number of the file with this name.
+    fn number(&mut self, name: &str) -> usize {
+        let made = &mut self.made;
+        *self.names.entry(name.to_owned()).or_insert_with(|| {
+            *made += 1;
+            *made
+        })
+    }
+
+    /// Can this block be written?
+    fn take(&mut self, file: usize, block: u64) -> bool {
+        let full = (self.filled.len() as u64 + 1) * BLOCK as u64 > self.bytes_max;
+        if full && !self.filled.contains(&(file, block)) {
+            return false;
+        }
+        if self.names.values().any(|named| *named == file) {
+            self.filled.insert((file, block));
+        }
+        true
+    }
+
+    fn forget(&mut self, name: &str) {
+        if let Some(gone) = self.names.remove(name) {
+            self.filled.retain(|(file, _)| *file != gone);
+        }
+    }
 }
 
 impl SmallVolume {
     /// A folder with room for as much as there is.
     pub fn new(folder: Folder) -> SmallVolume {
-        let room = Room { bytes_max: u64::MAX, filled: BTreeSet::new() };
+        let room = Room { bytes_max: u64::MAX, ..Room::default() };
         SmallVolume { folder, room: Arc::new(Mutex::new(room)) }
     }
 
     /// There is room for so much from now on.
     pub fn limit(&self, bytes_max: u64) {
         self.room.lock().bytes_max = bytes_max;
+    }
+
+    /// The number of the file that has this name.
+    pub fn file(&self, name: &str) -> Option<usize> {
+        self.room.lock().names.get(name).copied()
     }
 
     /// How much is written.
@@ -48,8 +85,8 @@ impl SmallVolume {
 impl Volume for SmallVolume {
     fn open(&self, name: &str, create: bool) -> io::Result<Box<dyn Disk>> {
         let file = self.folder.open(name, create)?;
-        let name = name.trim_end_matches(".new").to_owned();
-        Ok(Box::new(SmallFile { file, name, room: Arc::clone(&self.room) }))
+        let number = self.room.lock().number(name);
+        Ok(Box::new(SmallFile { file, number, room: Arc::clone(&self.room) }))
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
@@ -61,18 +98,26 @@ impl Volume for SmallVolume {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.folder.rename(from, to)
+        self.folder.rename(from, to)?;
+        let mut room = self.room.lock();
+        room.forget(to);
+        if let Some(number) = room.names.remove(from) {
+            room.names.insert(to.to_owned(), number);
+        }
+        Ok(())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.folder.remove(name)
+        self.folder.remove(name)?;
+        self.room.lock().forget(name);
+        Ok(())
     }
 }
 
 #[derive(Debug)]
 struct SmallFile {
     file: Box<dyn Disk>,
-    name: String,
+    number: usize,
     room: Arc<Mutex<Room>>,
 }
 
@@ -88,7 +133,7 @@ impl Disk for SmallFile {
     /// As on most file systems, a longer file takes no room until it is written.
     fn set_len(&self, len: u64) -> io::Result<()> {
         let end = len.div_ceil(BLOCK as u64);
-        self.room.lock().filled.retain(|(name, block)| *name != self.name || *block < end);
+        self.room.lock().filled.retain(|(file, block)| *file != self.number || *block < end);
         self.file.set_len(len)
     }
 
@@ -102,12 +147,9 @@ impl Disk for SmallFile {
         let mut done = 0;
         while done < data.len() {
             let at = offset + done as u64;
-            let block = (self.name.clone(), at / BLOCK as u64);
-            let full = (room.filled.len() as u64 + 1) * BLOCK as u64 > room.bytes_max;
-            if full && !room.filled.contains(&block) {
+            if !room.take(self.number, at / BLOCK as u64) {
                 return Err(io::Error::from_raw_os_error(ENOSPC));
             }
-            room.filled.insert(block);
             let part = (BLOCK - at as usize % BLOCK).min(data.len() - done);
             self.file.write(at, &data[done..done + part])?;
             done += part;

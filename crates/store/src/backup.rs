@@ -6,12 +6,13 @@
 use std::hash::Hasher as _;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::birth::{self, OpenFile};
 use crate::bulk::{self, Pending};
 use crate::read::Reader;
 use crate::schema::{FORMAT, NAMES};
-use crate::{Config, Error};
+use crate::{Config, Error, Volume};
 use model::Revision;
 use redb::{Durability, ReadTransaction, ReadableTable, TableDefinition};
 use siphasher::sip::SipHasher13;
@@ -56,7 +57,17 @@ impl Reader {
 /// Makes a store of what [`Reader::backup`] has written, in a folder that has none. Nothing is there before all of
 /// the backup has been read and found whole.
 pub fn restore(folder: &Path, from: &mut dyn Read, config: &Config) -> Result<Backup, Error> {
-    let (volume, _lock) = birth::vacant(folder)?;
+    let (volume, _lock) = birth::take(folder)?;
+    restore_on(volume, from, config)
+}
+
+/// As [`restore`], on a volume of the caller's, which nobody else has.
+pub fn restore_on(
+    volume: Arc<dyn Volume>,
+    from: &mut dyn Read,
+    config: &Config,
+) -> Result<Backup, Error> {
+    birth::expect_none(&*volume)?;
     let copy = birth::create_copy(&volume, config)?;
     let restored = read_all(&copy, from, config).and_then(|backup| {
         birth::replace_by_copy(&*volume, &copy.health)?;

@@ -92,22 +92,27 @@ const FILE_LOCK: &str = "spillway.lock";
 
 /// Opens the store in a folder, which is made if it isn't there.
 pub fn open(folder: &Path, config: Config) -> Result<(Writer, Reader, Birth), Error> {
-    let failed = |error: io::Error| folder_error(folder, &error);
-    let volume = Folder::make(folder).map_err(failed)?;
-    let lock = lock(folder)?;
-    open_locked(Arc::new(volume), config, Some(lock))
+    let (volume, lock) = take(folder)?;
+    open_locked(volume, config, Some(lock))
 }
 
-/// Takes a folder that has no store yet, for as long as the lock is held.
-pub(crate) fn vacant(folder: &Path) -> Result<(Arc<dyn Volume>, File), Error> {
+/// Takes a folder for as long as the lock is held.
+pub(crate) fn take(folder: &Path) -> Result<(Arc<dyn Volume>, File), Error> {
     let failed = |error: io::Error| folder_error(folder, &error);
     let volume = Folder::make(folder).map_err(failed)?;
-    let lock = lock(folder)?;
-    if volume.exists(FILE).map_err(failed)? {
-        let reason = format!("{FILE} is there already; move it away first");
-        return Err(Error::Folder { path: folder.to_owned(), reason });
+    Ok((Arc::new(volume), lock(folder)?))
+}
+
+/// There must be no store yet.
+pub(crate) fn expect_none(volume: &dyn Volume) -> Result<(), Error> {
+    let path = volume.path(FILE);
+    match volume.exists(FILE).map_err(|error| folder_error(&path, &error))? {
+        true => Err(Error::Folder {
+            path,
+            reason: "there is a store already; move it away first".to_owned(),
+        }),
+        false => Ok(()),
     }
-    Ok((Arc::new(volume), lock))
 }
 
 /// Is this a store that can be opened, by what it says of itself?
@@ -380,7 +385,11 @@ pub(crate) fn replace_by_copy(volume: &dyn Volume, health: &DiskHealth) -> Resul
     // Between the two, the file has sums that are not its own, and none that are sealed.
     volume.remove(FILE_SUMS).map_err(failed)?;
     volume.rename(FILE_NEW, FILE).map_err(failed)?;
-    volume.rename(FILE_SUMS_NEW, FILE_SUMS).map_err(failed)
+    // Where they could not be written, the copy has none; they are learnt anew.
+    match volume.exists(FILE_SUMS_NEW).map_err(failed)? {
+        true => volume.rename(FILE_SUMS_NEW, FILE_SUMS).map_err(failed),
+        false => Ok(()),
+    }
 }
 
 /// Nothing can be written while the disk has trouble.

@@ -42,7 +42,7 @@ mod service;
 #[doc(hidden)]
 pub mod fuzz;
 
-pub use backup::{Backup, restore};
+pub use backup::{Backup, restore, restore_on};
 pub use birth::{Birth, Config, Fsync, Undo, open, open_on};
 pub use check::Fault;
 pub use disk::{Disk, DiskHealth, Folder, Volume};

@@ -200,7 +200,14 @@ impl Writer {
         if self.poisoned {
             return Err(Error::Poisoned);
         }
-        let healed = self.shared.disk().heal().map_err(trouble);
+        let mut healed = self.shared.disk().heal().map_err(trouble);
+        if let Err(error @ Error::DiskFailing { .. }) = &healed
+            && self.compaction.is_some()
+        {
+            // It may be the copy that fills the disk.
+            self.give_up_compaction(error);
+            healed = self.shared.disk().heal().map_err(trouble);
+        }
         self.poisoned = !matches!(healed, Ok(()) | Err(Error::DiskFailing { .. }));
         healed
     }

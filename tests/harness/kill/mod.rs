@@ -6,5 +6,5 @@ mod remains;
 mod world;
 
 pub use process::{Program, Sample, Server, now};
-pub use remains::Remains;
+pub use remains::{Remains, copy_data};
 pub use world::{Random, World};

@@ -46,15 +46,20 @@ impl Program {
         Ok(Program(profile.join("spillway")))
     }
 
-    /// Starts it on a folder of manifests and one of data.
+    /// Starts it on a folder of manifests and one of data, each by its usual name.
     pub fn serve(&self, folder: &Path, fsync_commit: bool) -> Result<Server> {
+        self.serve_data(folder, "data", fsync_commit)
+    }
+
+    /// The same with data of another name.
+    pub fn serve_data(&self, folder: &Path, data: &str, fsync_commit: bool) -> Result<Server> {
         let log = folder.join("log");
         let stderr = File::create(&log)?;
         let mut command = Command::new(&self.0);
         command.arg("serve").args(["--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"]);
         command.args(["--log-format", "json"]);
         command.arg("--manifests").arg(folder.join("manifests"));
-        command.arg("--data").arg(folder.join("data"));
+        command.arg("--data").arg(folder.join(data));
         if fsync_commit {
             command.args(["--fsync", "commit"]);
         }

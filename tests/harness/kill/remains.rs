@@ -21,18 +21,10 @@ impl Remains {
     /// Copies the data folder, opens the copy, and checks all of it. Whatever was there must have been usable.
     pub fn examine(data: &Path) -> Result<Remains> {
         let copy = tempfile::tempdir()?;
-        let mut had_store = false;
-        if data.try_exists()? {
-            for entry in std::fs::read_dir(data)? {
-                let entry = entry?;
-                had_store |= entry.file_name() == "spillway.redb";
-                ensure!(
-                    entry.file_name() != "spillway.redb.damaged",
-                    "a store was put aside: {data:?}"
-                );
-                std::fs::copy(entry.path(), copy.path().join(entry.file_name()))?;
-            }
-        }
+        copy_data(data, copy.path())?;
+        let had_store = copy.path().join("spillway.redb").try_exists()?;
+        let aside = copy.path().join("spillway.redb.damaged").try_exists()?;
+        ensure!(!aside, "a store was put aside: {data:?}");
         let repaired = had_store && is_marked(&copy.path().join("spillway.redb"))?;
         let config = Config {
             cache_bytes: 4 << 20,
@@ -55,6 +47,18 @@ impl Remains {
         let listing = had_store && reader.snapshot()?.checkpoint(source)?.is_none();
         Ok(Remains { revision, listing, repaired })
     }
+}
+
+/// Copies what a process has left, to where nothing is yet.
+pub fn copy_data(data: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    if data.try_exists()? {
+        for entry in std::fs::read_dir(data)? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The second bit after the magic bytes of a redb file says that nobody has closed it.

@@ -3,10 +3,11 @@
 
 #![expect(clippy::print_stdout, reason = "how much was tried is worth knowing")]
 
+mod compaction;
+mod restore;
+
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use harness::crash::{CrashVolume, Image, Kept, Op, Replay};
 use harness::small::SmallVolume;
@@ -60,17 +61,8 @@ struct Step {
     durable: bool,
 }
 
-/// What was written, and what was acknowledged when.
-struct Record {
-    steps: Vec<Step>,
-    log: Vec<Op>,
-    /// The operations of a compaction, from its beginning until its copy was in place.
-    compaction: Range<usize>,
-}
-
-/// Writes the workload. A commit in eight is followed by a sync, if that matters; from the middle on the store is
-/// compacted between commits.
-fn record(fsync: Fsync, churn: usize) -> Record {
+/// Writes the workload, and what was acknowledged when. A commit in eight is followed by a sync, if that matters.
+fn record(fsync: Fsync, churn: usize) -> (Vec<Step>, Vec<Op>) {
     let volume = CrashVolume::logged(Image::new());
     let (mut writer, reader, birth) = open(&volume, fsync).expect("it opens");
     assert_eq!(birth, Birth::Created);
@@ -80,9 +72,7 @@ fn record(fsync: Fsync, churn: usize) -> Record {
         durable,
     };
     let mut steps = vec![step(true)];
-    let commits = workload(churn);
-    let (middle, mut compaction) = (commits.len() / 2, 0..0);
-    for (index, changes) in commits.into_iter().enumerate() {
+    for (index, changes) in workload(churn).into_iter().enumerate() {
         let now = Time(index as u64);
         writer.commit(now, changes).expect("it can be written");
         steps.push(step(fsync == Fsync::Commit));
@@ -93,19 +83,9 @@ fn record(fsync: Fsync, churn: usize) -> Record {
             writer.sync().expect("it can be written");
             steps.push(step(true));
         }
-        if index == middle {
-            compaction.start = volume.count();
-            writer.begin_compaction().expect("it can be written");
-        }
-        if index >= middle && compaction.end == 0 && !writer.compact().expect("it can be written") {
-            compaction.end = volume.count();
-            // What has taken the file's place is synced.
-            steps.push(step(true));
-        }
     }
-    assert!(!compaction.is_empty(), "the copy was never whole");
     drop((writer, reader));
-    Record { steps, log: volume.log(), compaction }
+    (steps, volume.log())
 }
 
 /// Opens what a cut left, and checks what is there against the steps that may be.
@@ -126,35 +106,36 @@ fn check_cut(image: Image, fsync: Fsync, steps: &[Step], ops: usize, told: &str)
     assert!(is, "{told}: not the state of commit {oldest:?}..={done}");
     let faults = writer.check().unwrap_or_else(|e| panic!("{told}: {e}"));
     assert!(faults.is_empty(), "{told}: {faults:?}");
+    assert!(volume.image().keys().all(|name| !name.ends_with(".new")), "{told}: a copy is left");
     writer
         .commit(Time(1 << 20), workload(0).swap_remove(0))
         .unwrap_or_else(|e| panic!("{told}: {e}"));
 }
 
+/// Which of the writes that were not synced survive, in each of the ways that are tried.
+fn kinds(pending: usize, index: usize) -> Vec<Kept> {
+    let mut kinds = vec![Kept::None];
+    if pending > 0 {
+        let seed = index as u64;
+        kinds.extend([Kept::All, Kept::Half(seed), Kept::Half(seed + (1 << 32))]);
+        kinds.extend([Kept::Only(index % pending), Kept::But(index / 2 % pending)]);
+    }
+    kinds
+}
+
 fn cuts(fsync: Fsync, churn: usize, images: usize) {
-    let Record { steps, log, compaction } = record(fsync, churn);
+    let (steps, log) = record(fsync, churn);
     let wanted: usize = if long() { 13_000 } else { 500 };
     let every = (log.len() * images / wanted).max(1);
     let (mut replay, mut points, mut checked) = (Replay::of(&Image::new()), 0, 0);
-    let mut compacting = 0;
     for (index, op) in log.iter().enumerate() {
         replay.step(op);
-        // The birth is short and has the most to go wrong: each of its operations. So has a copy that takes the file's
-        // place.
-        let in_place = index + 30 > compaction.end && index < compaction.end + 10;
-        let closely = index < steps[0].ops || in_place || long() && compaction.contains(&index);
-        if index % every != 0 && !closely {
+        // The birth is short and has the most to go wrong: each of its operations.
+        if index % every != 0 && index >= steps[0].ops {
             continue;
         }
         points += 1;
-        compacting += usize::from(compaction.contains(&index));
-        let pending = replay.pending();
-        let seed = index as u64;
-        let mut kinds = vec![Kept::None];
-        if pending > 0 {
-            kinds.extend([Kept::All, Kept::Half(seed), Kept::Half(seed + (1 << 32))]);
-            kinds.extend([Kept::Only(index % pending), Kept::But(index / 2 % pending)]);
-        }
+        let kinds = kinds(replay.pending(), index);
         for kept in kinds.into_iter().take(images) {
             let told = format!("{fsync:?}, cut after operation {index} of {}, {kept:?}", log.len());
             check_cut(replay.cut(kept), fsync, &steps, index + 1, &told);
@@ -162,8 +143,7 @@ fn cuts(fsync: Fsync, churn: usize, images: usize) {
         }
     }
     println!(
-        "{fsync:?}: {} commits, {} operations, {points} cut points, {compacting} of them in a compaction, {checked} \
-         images",
+        "{fsync:?}: {} commits, {} operations, {points} cut points, {checked} images",
         steps.len(),
         log.len()
     );
@@ -216,7 +196,7 @@ fn cut_a_restart(image: &Image, told: &str) -> usize {
 
 #[test]
 fn a_power_cut_in_a_restart_is_no_worse_than_the_first() {
-    let Record { log, .. } = record(Fsync::Commit, 20);
+    let (_, log) = record(Fsync::Commit, 20);
     let mut replay = Replay::of(&Image::new());
     log.iter().for_each(|op| replay.step(op));
     let mut checked = cut_a_restart(&replay.cut(Kept::All), "after a clean end");
@@ -318,66 +298,6 @@ fn a_full_disk_stops_the_writing_and_not_the_reading() {
         }
     }
     println!("{ops} operations, one in {every}: full, and again not");
-}
-
-/// The file that an operation changes.
-fn file_of(op: &Op) -> Option<usize> {
-    match op {
-        Op::Write(file, ..) | Op::SetLen(file, _) | Op::Sync(file) | Op::Create(_, file) => {
-            Some(*file)
-        }
-        Op::Rename(..) | Op::Remove(_) => None,
-    }
-}
-
-/// Compacts while it commits; operations on the copy fail from this one of them on. Gives how many there were.
-fn compact_badly(from: usize, code: i32) -> usize {
-    let volume = CrashVolume::logged(Image::new());
-    let (mut writer, reader, _) = open(&volume, Fsync::Commit).expect("it opens");
-    let mut commits = workload(8).into_iter();
-    for changes in commits.by_ref().take(8) {
-        writer.commit(Time(0), changes).expect("it can be written");
-    }
-    let first = volume.log().iter().filter_map(file_of).max().map_or(0, |file| file + 1);
-    let seen = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&seen);
-    volume.set_fault(Some(Box::new(move |_, op| {
-        let of_copy = file_of(op).is_some_and(|file| file >= first);
-        let number = of_copy.then(|| counted.fetch_add(1, Ordering::SeqCst))?;
-        (number >= from).then(|| io::Error::from_raw_os_error(code))
-    })));
-    // That it can't even be begun is one of the errors.
-    let begun = writer.begin_compaction();
-    for (index, changes) in commits.enumerate() {
-        if !writer.compact().expect("only the copy has trouble") {
-            break;
-        }
-        writer.commit(Time(index as u64), changes).expect("only the copy has trouble");
-    }
-    while writer.compact().expect("only the copy has trouble") {}
-    // It is given up by now, or has taken the file's place.
-    let operations = seen.load(Ordering::SeqCst);
-    volume.set_fault(None);
-    let told = format!("error {code} from operation {from} on the copy, begun: {begun:?}");
-    assert_eq!(writer.check().expect("it can be read"), [], "{told}");
-    let digest = reader.digest().expect("it can be read");
-    drop((writer, reader));
-    let (mut writer, reader, birth) = open(&volume, Fsync::Commit).expect("it opens");
-    assert!(matches!(birth, Birth::Opened(_)), "{told}: {birth:?}");
-    assert_eq!(reader.digest().expect("it can be read"), digest, "{told}");
-    writer.begin_compaction().expect("the disk is well again");
-    while writer.compact().expect("the disk is well again") {}
-    assert_eq!(reader.digest().expect("it can be read"), digest, "{told}");
-    operations
-}
-
-#[test]
-fn a_copy_that_cannot_be_written_costs_nothing_but_the_copy() {
-    let operations = compact_badly(usize::MAX, 0);
-    for from in 0..operations {
-        compact_badly(from, [ENOSPC, EIO][from % 2]);
-    }
-    println!("{operations} operations on a copy, each failed");
 }
 
 /// Tries until it is written; after a few tries there is room again.
