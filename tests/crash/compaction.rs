@@ -50,7 +50,7 @@ fn record(image: &Image, churn: &[Vec<Change>], fsync: Fsync) -> Recorded {
     };
     let mut steps = vec![Step { ops: 0, ..step(true) }];
     let mut churn = churn.iter().cloned().zip(0..);
-    let mut commit = |writer: &mut Writer| {
+    let mut commit = |writer: &mut Writer, steps: &mut Vec<Step>| {
         let (changes, now) = churn.next().expect("there are more changes than steps");
         writer.commit(Time(now), changes).expect("it can be written");
         steps.push(step(fsync == Fsync::Commit));
@@ -58,17 +58,16 @@ fn record(image: &Image, churn: &[Vec<Change>], fsync: Fsync) -> Recorded {
             steps.push(step(fsync == Fsync::Commit));
         }
     };
-    commit(&mut writer);
+    commit(&mut writer, &mut steps);
     let from = volume.count();
     assert!(begin(&volume, &mut writer).expect("it can be written"), "there is much to save");
     while writer.compact().expect("it can be written") {
-        commit(&mut writer);
+        commit(&mut writer, &mut steps);
     }
-    // Not one of the copy's commits was durable; all are now.
-    let (compaction, swapped) = (from..volume.count(), step(true));
-    (0..3).for_each(|_| commit(&mut writer));
-    let at = steps.partition_point(|step| step.ops <= swapped.ops);
-    steps.insert(at, swapped);
+    // The copy is made durable before it takes the file's place, and with it all that was committed.
+    let compaction = from..volume.count();
+    steps.push(step(true));
+    (0..3).for_each(|_| commit(&mut writer, &mut steps));
     drop((writer, reader));
     Recorded { steps, log: volume.log(), compaction }
 }

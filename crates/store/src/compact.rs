@@ -122,8 +122,8 @@ impl Writer {
         Ok(true)
     }
 
-    /// The copy need not be durable before it takes the file's place, but for what redb has to remember of it. If the disk doesn't take it, it is given up
-    /// before much of it is held in memory.
+    /// The copy need not be durable before it takes the file's place, but for what redb has to remember of it. If
+    /// the disk doesn't take it, it is given up before much of it is held in memory.
     pub(crate) fn commit_copy(&mut self, mut copy: WriteTransaction) -> Result<(), Error> {
         let Some(compaction) = &mut self.compaction else { return Ok(()) };
         match compaction.unsynced_bytes > UNSYNCED_BYTES_MAX {
