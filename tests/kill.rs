@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use harness::client::{Client, Question, Seen, Stream};
-use harness::kill::{Program, Random, Remains, Sample, Server, World, copy_data, now};
+use harness::kill::{Random, Remains, World, copy_data};
+use harness::program::{Program, Sample, Server, now};
 
 /// How long answers may take to become what the folder says: it is polled, and a machine may be busy.
 const ANSWERS_MAX: Duration = Duration::from_secs(10);

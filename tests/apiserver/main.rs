@@ -6,5 +6,6 @@ mod rig;
 mod faults;
 mod golden;
 mod kinds;
+mod program;
 mod rights;
 mod start;

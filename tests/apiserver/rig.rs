@@ -1,7 +1,7 @@
 //! An API server, a line to it that can be cut, and our server at the other end.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -14,7 +14,7 @@ use spillway::{Options, Running, SourceOptions};
 use tempfile::TempDir;
 
 /// How long anything may take. Some of it waits for the next of several attempts.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The whole arrangement. Its servers end with it.
 pub(crate) struct Rig {
@@ -46,9 +46,20 @@ impl Rig {
 
     /// The API server as a source, at the other end of the line.
     pub(crate) fn source(&self, user: User) -> Result<SourceOptions> {
-        let kubeconfig: PathBuf = self.folder.path().join("kubeconfig");
+        let kubeconfig = Some(self.kubeconfig(user)?);
+        Ok(SourceOptions::Kubernetes { kubeconfig, context: None })
+    }
+
+    /// A file that leads there.
+    pub(crate) fn kubeconfig(&self, user: User) -> Result<PathBuf> {
+        let kubeconfig = self.folder.path().join("kubeconfig");
         self.api.write_kubeconfig(&kubeconfig, self.line.addr(), user)?;
-        Ok(SourceOptions::Kubernetes { kubeconfig: Some(kubeconfig), context: None })
+        Ok(kubeconfig)
+    }
+
+    /// A folder for what belongs to this arrangement.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) async fn stop(&mut self) -> Result<()> {
@@ -67,10 +78,7 @@ impl Rig {
 
     /// A stream of the Service `web`.
     pub(crate) async fn open(&self) -> Result<Watched> {
-        let client = Client::connect(self.running()?.addr()).await?;
-        let path = "web.shop.svc.cluster.local:80".to_owned();
-        let stream = client.open(Question { path, ..Question::default() }, false).await;
-        Ok(Watched { stream, _client: client })
+        open(self.running()?.addr()).await
     }
 
     /// Cuts the line, and lets what was open notice.
@@ -110,6 +118,14 @@ impl Rig {
             Err(_) => anyhow::bail!("/ready still says {} {}", last.0, last.1),
         }
     }
+}
+
+/// A stream of the Service `web` at a server.
+pub(crate) async fn open(addr: SocketAddr) -> Result<Watched> {
+    let client = Client::connect(addr).await?;
+    let path = "web.shop.svc.cluster.local:80".to_owned();
+    let stream = client.open(Question { path, ..Question::default() }, false).await;
+    Ok(Watched { stream, _client: client })
 }
 
 /// An open stream, and the connection under it.

@@ -7,5 +7,6 @@ pub mod crash;
 pub mod golden;
 pub mod http;
 pub mod kill;
+pub mod program;
 pub mod shown;
 pub mod small;

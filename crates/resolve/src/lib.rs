@@ -8,6 +8,7 @@ mod settings;
 mod authority;
 mod caller;
 
+mod explain;
 mod hints;
 mod lens;
 mod mirror;
@@ -22,6 +23,7 @@ mod join;
 
 pub use authority::{Authority, AuthorityError, authority};
 pub use caller::{Caller, caller};
+pub use explain::Exclusion;
 pub use hints::hostname_signatures;
 pub use identity::Identity;
 pub use join::{JOIN_VERSION, join};

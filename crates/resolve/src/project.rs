@@ -4,6 +4,7 @@
 
 use model::{Claim, Class, PortKey, SliceMeta, Text};
 
+use crate::explain::Exclusion;
 use crate::hints::served;
 use crate::lens::{Filter, Lens};
 use crate::render::Address;
@@ -15,7 +16,7 @@ impl Lens {
             return Vec::new();
         };
         let served =
-            claims.iter().filter_map(|claim| Some((self.port(key, claim, claims)?, claim)));
+            claims.iter().filter_map(|claim| Some((self.judge(key, claim, claims).ok()?, claim)));
         let mut served: Vec<(u16, &Claim)> = served.collect();
         // Several targets may be on one port, of which a client knows one. What says more comes first.
         served.sort_unstable_by(|(a, left), (b, right)| {
@@ -24,26 +25,37 @@ impl Lens {
         let mut addresses: Vec<Address<'_>> = Vec::with_capacity(served.len());
         for (port, claim) in served {
             if addresses.last().is_none_or(|last| last.port != port) {
-                addresses.extend(self.render(claim, port));
+                addresses.extend(self.render(claim, port).ok());
             }
         }
         addresses
     }
 
-    /// The port at which the view has this claim, if it has it.
-    fn port(&self, key: &PortKey, claim: &Claim, claims: &[Claim]) -> Option<u16> {
-        let port = self.candidate(key, &claim.slice, claim.hostname.as_deref())?;
-        let in_view = served(&self.settings, claim.class)
-            && self.wins(key, claim, port, claims)
-            && self.passes(claim.class, claim.node.as_deref(), &claim.hints)
-            && !self.yields(key, claim);
-        in_view.then_some(port)
+    /// The port at which the view has this claim, or what keeps it out.
+    pub(crate) fn judge(
+        &self,
+        key: &PortKey,
+        claim: &Claim,
+        claims: &[Claim],
+    ) -> Result<u16, Exclusion> {
+        let check = |passes: bool, otherwise| if passes { Ok(()) } else { Err(otherwise) };
+        check(self.is_asked_for(claim.hostname.as_deref()), Exclusion::Hostname)?;
+        let port = claim.slice.port(key).ok_or(Exclusion::Port)?;
+        check(served(&self.settings, claim.class), Exclusion::Ipv6Off)?;
+        check(self.wins(key, claim, port, claims), Exclusion::Outranked)?;
+        let passes = self.passes(claim.class, claim.node.as_deref(), &claim.hints);
+        check(passes, Exclusion::Elsewhere)?;
+        check(!self.yields(key, claim), Exclusion::OtherFamily)?;
+        Ok(port)
+    }
+
+    fn is_asked_for(&self, hostname: Option<&str>) -> bool {
+        self.hostname.is_none() || self.hostname.as_deref() == hostname
     }
 
     /// The port of a claim that may be chosen: it has the requested port, and the hostname.
     fn candidate(&self, key: &PortKey, slice: &SliceMeta, hostname: Option<&str>) -> Option<u16> {
-        let named = self.hostname.is_none() || self.hostname.as_deref() == hostname;
-        named.then(|| slice.port(key)).flatten()
+        self.is_asked_for(hostname).then(|| slice.port(key)).flatten()
     }
 
     /// Is it, of the claims that say the same of the same target, the first?

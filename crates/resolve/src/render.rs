@@ -7,6 +7,7 @@ use model::{Claim, Metadata, OwnerRef, WorkloadKind};
 
 use crate::lens::Lens;
 use crate::mirror::{Mirror, MirrorLabels};
+use crate::protocol::ProxyUnknown;
 use crate::{Hint, Identity, identity, protocol};
 
 const WEIGHT: u32 = 10_000;
@@ -59,8 +60,12 @@ pub struct Address<'c> {
 }
 
 impl Lens {
-    /// The address of a claim; `None` if it can't be reached as it should be (spec §2.9.3).
-    pub(crate) fn render<'c>(&self, claim: &'c Claim, port: u16) -> Option<Address<'c>> {
+    /// The address of a claim, unless it can't be reached as it should be (spec §2.9.3).
+    pub(crate) fn render<'c>(
+        &self,
+        claim: &'c Claim,
+        port: u16,
+    ) -> Result<Address<'c>, ProxyUnknown> {
         let mut address = match &claim.workload {
             None => self.render_bare(claim, port),
             Some(pod) if pod.kind == WorkloadKind::Pod => self.render_pod(claim, pod, port)?,
@@ -71,7 +76,7 @@ impl Lens {
         {
             mirror.labels().for_each(|(key, value)| address.labels.set(key, value));
         }
-        Some(address)
+        Ok(address)
     }
 
     fn render_pod<'c>(
@@ -79,10 +84,10 @@ impl Lens {
         claim: &'c Claim,
         pod: &'c Metadata,
         port: u16,
-    ) -> Option<Address<'c>> {
+    ) -> Result<Address<'c>, ProxyUnknown> {
         let meshed = pod.control_plane_ns.is_some() && !pod.skip_inbound.contains(port);
         let hint = match meshed {
-            true => Some(protocol::of_pod(&self.settings, pod, port).ok()?),
+            true => Some(protocol::of_pod(&self.settings, pod, port)?),
             false => None,
         };
         let mut address = self.render_target(claim, port);
@@ -102,7 +107,7 @@ impl Lens {
         address.identity = meshed.then(|| identity::of_pod(&self.settings, pod)).flatten();
         address.hint = hint;
         address.http2 = meshed && self.settings.http2;
-        Some(address)
+        Ok(address)
     }
 
     fn render_external<'c>(

@@ -12,8 +12,8 @@ mod http;
 mod metrics;
 
 pub use destination::{
-    Destination, Http2ClientParams, Http2ParamsError, Message, Needed, READS_MAX, Setup,
-    StreamLimits, parse_http2_params,
+    Destination, ExplainedEndpoint, Explanation, Http2ClientParams, Http2ParamsError, Message,
+    Needed, READS_MAX, Setup, StreamLimits, parse_http2_params,
 };
 pub use grpc::{grpc, serve};
 pub use http::admin;

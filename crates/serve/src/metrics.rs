@@ -16,11 +16,13 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tonic::Code;
 
-use crate::Hub;
 use crate::destination::{StreamEnd, UpdateKind};
+use crate::{Destination, Hub};
 
 /// What the binary knows and this crate doesn't; asked at each scrape or probe.
 pub trait Situation: Send + Sync + 'static {
+    /// What answers proxies; `None` before the store is open.
+    fn destination(&self) -> Option<Destination>;
     /// What the store holds.
     fn store(&self) -> store::Stats;
     /// Bytes of the store's file.

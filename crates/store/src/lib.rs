@@ -36,6 +36,7 @@ mod backup;
 mod check;
 mod digest;
 mod hot;
+mod mentions;
 mod read;
 mod service;
 
@@ -47,6 +48,7 @@ pub use birth::{Birth, Config, Fsync, Undo, open, open_on};
 pub use check::Fault;
 pub use disk::{Disk, DiskHealth, Folder, Volume};
 pub use error::Error;
+pub use mentions::Mention;
 pub use read::{Lost, Reader, Snapshot};
 pub use service::{Scope, ServiceRows};
 pub use stats::{Stats, TableStats};

@@ -264,7 +264,7 @@ impl Snapshot {
         Ok(())
     }
 
-    fn object(&self, key: &[u8]) -> Result<Option<v2::Object>, Error> {
+    pub(crate) fn object(&self, key: &[u8]) -> Result<Option<v2::Object>, Error> {
         self.tables.objects()?.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
     }
 

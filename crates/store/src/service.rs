@@ -49,6 +49,10 @@ impl<'s> ServiceRows<'s> {
         ServiceRows { snapshot, id, now }
     }
 
+    pub(crate) fn id(&self) -> Option<ServiceId> {
+        self.id
+    }
+
     /// The Service object at a revision; `None` if there was none.
     pub fn object(&self, at: Revision) -> Result<Option<Service>, Error> {
         let mut found = None;
@@ -310,7 +314,7 @@ impl<'s> ServiceRows<'s> {
         rows.into_iter().map(|(_, _, row)| self.claim(ip, row)).collect()
     }
 
-    fn claim(&self, ip: IpAddr, row: v2::Row) -> Result<Claim, Error> {
+    pub(crate) fn claim(&self, ip: IpAddr, row: v2::Row) -> Result<Claim, Error> {
         let at = self.snapshot;
         let mut hot = at.hot();
         let workload = match row.metadata {

@@ -8,7 +8,8 @@
 //!   10.1.0.2 !ready host=a
 //! mpod w1 node=n1 owner=Job/j1          a meshed pod; `pod` is one without a proxy, `ew` an ExternalWorkload
 //! server s pods=app:web port=80 opaque
-//! get web:80 zone=z1 node=n1 host=a     prints the addresses of a view; `show` also what is said of them
+//! get web:80 zone=z1 node=n1 host=a     prints the addresses of a view; `show` also what is said of them, `why` what
+//!                                       becomes of each claim
 //! ```
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use model::{
 };
 
 use super::claims::{by_ip, lens, rank};
-use super::show::{show, show_labels};
+use super::show::{show, show_labels, why};
 use super::words::{Words, container_port, owner, pair_of, qualified, selector};
 use crate::{Settings, View, join};
 
@@ -125,7 +126,7 @@ impl Cluster {
                 "slice" => cluster.slice(&words),
                 "mpod" | "pod" | "ew" => cluster.workload(&words),
                 "server" => cluster.server(&words),
-                "get" | "show" => cluster.print(&words),
+                "get" | "show" | "why" => cluster.print(&words),
                 _ => cluster.slices.last_mut().unwrap().endpoints.push(endpoint(&words)),
             }
         }
@@ -255,6 +256,13 @@ impl Cluster {
         let claims = self.claims(name);
         let lens = lens(&self.settings, &view, self.services.get(name), &claims);
         let by_ip = by_ip(&claims);
+        if words.plain[0] == "why" {
+            self.printed += &format!("{}\n", lens.keeps());
+            for claim in by_ip.values().flat_map(|claims| claims.iter().zip(lens.explain(claims))) {
+                self.printed += &why(&lens, claim);
+            }
+            return;
+        }
         let addresses = by_ip.values().flat_map(|claims| lens.project(claims));
         if words.plain[0] == "get" {
             let shown: Vec<String> =

@@ -197,6 +197,18 @@ proptest! {
         prop_assert_eq!(projected(&one, &claims), projected(&one, &shuffled));
     }
 
+    /// What is said to be in a view is what is in it.
+    #[test]
+    fn explanations_are_true((settings, view, service, claims) in cases()) {
+        let lens = lens(&settings, &view, Some(&service), &claims);
+        for claims in by_ip(&claims).values() {
+            let explained: Vec<_> = lens.explain(claims).into_iter().flatten().collect();
+            let shown = lens.project(claims);
+            prop_assert!(shown.iter().all(|address| explained.contains(address)));
+            prop_assert!(explained.iter().all(|address| shown.contains(address)));
+        }
+    }
+
     /// Nobody sees a target twice, but for the addresses of several targets.
     #[test]
     fn one_family_of_each_target((settings, view, service, claims) in cases()) {

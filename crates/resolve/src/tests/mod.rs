@@ -2,6 +2,7 @@
 
 mod claims;
 mod contents;
+mod explained;
 mod families;
 mod fixture;
 mod laws;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use crate::{Address, Identity, Labels, Protocol};
+use model::Claim;
+
+use crate::{Address, Exclusion, Identity, Labels, Lens, Protocol};
 
 /// An address with all that is said of it, over several lines.
 pub(super) fn show(address: &Address<'_>) -> String {
@@ -36,6 +38,18 @@ pub(super) fn show(address: &Address<'_>) -> String {
         shown += "\n  http2";
     }
     shown + "\n"
+}
+
+/// A claim, and what becomes of it.
+pub(super) fn why(
+    lens: &Lens,
+    (claim, verdict): (&Claim, Result<Address<'_>, Exclusion>),
+) -> String {
+    let verdict = match verdict {
+        Ok(address) => format!("at port {}", address.port),
+        Err(exclusion) => format!("not: {} ({})", lens.words(exclusion), exclusion.rule()),
+    };
+    format!("{} {:?} {} {verdict}\n", claim.ip, claim.class, claim.name)
 }
 
 pub(super) fn show_labels(labels: &Labels<'_>) -> String {

@@ -167,7 +167,7 @@ fn holds(addresses: &[Address<'_>], port: u16) -> bool {
 }
 
 /// The lens of a position: made anew each time, so that no stream has to keep one.
-fn lens(
+pub(super) fn lens(
     position: &Position,
     rows: &ServiceRows<'_>,
     answers: &Answers,

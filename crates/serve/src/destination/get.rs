@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
-use model::{ClusterId, Discovery, ObjectName, Revision, Service, ServiceName};
+use model::{ClusterId, Discovery, Revision, Service, ServiceName};
 use store::WakeKey;
 use tonic::Status;
 
@@ -22,29 +22,22 @@ pub(super) async fn get(
 ) -> Result<BoxStream<'static, Result<Message, Status>>, Status> {
     let authority = resolve::authority(path, &shared.answers.settings.cluster_domain)
         .map_err(|error| Status::invalid_argument(error.to_string()))?;
-    let service = ServiceName { cluster: ClusterId::LOCAL, object: authority.service };
+    let question = Question::new(authority, token);
     let failed = |failure: Failure| {
         tracing::error!(%failure, path, "a Service could not be read");
         Status::internal(format!("Failed to get service {path}"))
     };
     let synced = shared.synced().await.map_err(failed)?;
-    let head = shared.head(&service, shared.hub.commit_count()).await.map_err(failed)?;
+    let head = shared.head(&question.service, shared.hub.commit_count()).await.map_err(failed)?;
     match head.object {
         Some(object) => accept(&object, path)?,
-        None => return Err(absent(&service, synced)),
+        None => return Err(absent(&question.service, synced)),
     }
-    let question = Question {
-        service,
-        port: authority.port,
-        hostname: authority.instance,
-        // What can't be a node's name isn't kept: a stream is to stay small.
-        node: resolve::caller(token).node.filter(|node| ObjectName::new("", node).is_ok()),
-    };
     Ok(stream(Arc::clone(shared), question))
 }
 
 /// A Service that may yet come must not be refused for good.
-fn absent(service: &ServiceName, synced: bool) -> Status {
+pub(super) fn absent(service: &ServiceName, synced: bool) -> Status {
     let (name, namespace) = (service.object.name(), service.object.namespace());
     if synced {
         Status::not_found(format!("Service {name}.{namespace} not found"))
@@ -54,7 +47,7 @@ fn absent(service: &ServiceName, synced: bool) -> Status {
 }
 
 /// Which flow a Service's requests take (spec §1.6); those that are not served yet are refused.
-fn accept(service: &Service, path: &str) -> Result<(), Status> {
+pub(super) fn accept(service: &Service, path: &str) -> Result<(), Status> {
     match &service.discovery {
         Discovery { members: Some(_), .. } | Discovery { local_member: Some(_), .. } => {
             Err(Status::unavailable("federated Services are not served yet"))

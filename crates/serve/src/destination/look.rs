@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{ClusterId, Revision, ServiceName};
-use resolve::View;
+use model::{ClusterId, ObjectName, Revision, ServiceName};
+use resolve::{Authority, View};
 use store::{ServiceRows, Snapshot};
 
 use super::cursor::{Cursor, Step};
@@ -23,8 +23,18 @@ pub(super) struct Question {
 }
 
 impl Question {
+    pub(super) fn new(authority: Authority, token: &str) -> Question {
+        Question {
+            service: ServiceName { cluster: ClusterId::LOCAL, object: authority.service },
+            port: authority.port,
+            hostname: authority.instance,
+            // What can't be a node's name isn't kept: a stream is to stay small.
+            node: resolve::caller(token).node.filter(|node| ObjectName::new("", node).is_ok()),
+        }
+    }
+
     /// Where a client is that was told all.
-    fn position(&self, head: &Head, zone: Option<&str>) -> Position {
+    pub(super) fn position(&self, head: &Head, zone: Option<&str>) -> Position {
         let local = head.object.as_ref().is_some_and(|service| service.local_traffic);
         let view = View {
             service: self.service.clone(),
@@ -171,7 +181,7 @@ impl Look {
     }
 }
 
-fn head_of(rows: &ServiceRows<'_>, snapshot: &Snapshot) -> Result<Head, store::Error> {
+pub(super) fn head_of(rows: &ServiceRows<'_>, snapshot: &Snapshot) -> Result<Head, store::Error> {
     let object = rows.object(snapshot.revision())?.map(Arc::new);
     Ok(Head { object, changed: rows.last_change()? })
 }

@@ -2,6 +2,7 @@
 
 mod service;
 
+mod explain;
 mod get;
 mod look;
 
@@ -18,6 +19,7 @@ pub(crate) mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
@@ -27,6 +29,7 @@ use store::Reader;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+pub use explain::{ExplainedEndpoint, Explanation};
 pub(crate) use shared::StreamEnd;
 pub use shared::{READS_MAX, StreamLimits};
 pub use synced::Needed;
@@ -83,6 +86,16 @@ impl Destination {
         let answer = get::get(&self.shared, path, context_token).await;
         self.shared.metrics.answered("Get", answer.as_ref().err().map(Status::code));
         answer
+    }
+
+    /// Why an address is or isn't in the answer to a Get.
+    pub async fn explain(
+        &self,
+        path: &str,
+        context_token: &str,
+        address: IpAddr,
+    ) -> Result<Explanation, Status> {
+        explain::explain(&self.shared, path, context_token, address).await
     }
 
     /// Bytes of answers that are kept, about.

@@ -1,5 +1,6 @@
 //! `spillway get`: what was typed.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::values;
@@ -24,6 +25,18 @@ pub(crate) struct GetArgs {
     /// How to print.
     #[arg(long, short, value_enum, default_value_t = Output::Table)]
     pub(crate) output: Output,
+    /// Say why this address is or isn't in the answer, and stop. Asks the server's admin address.
+    #[arg(long, value_name = "IP", conflicts_with = "watch")]
+    pub(crate) explain: Option<IpAddr>,
+    /// The server's admin address, for --explain.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        default_value = "127.0.0.1:9996",
+        requires = "explain",
+        value_parser = values::target
+    )]
+    pub(crate) admin_addr: String,
     /// How long to wait for the first message; proxies give up after 3s.
     #[arg(long, default_value = "3s", value_name = "TIME", value_parser = values::duration)]
     pub(crate) timeout: Duration,

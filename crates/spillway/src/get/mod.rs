@@ -1,6 +1,7 @@
-//! `spillway get`: asks a server what a proxy would get, through the same API.
+//! `spillway get`: asks a server what a proxy would get, through the same API; or why.
 
 mod client;
+mod explain;
 mod held;
 mod table;
 mod wire;
@@ -17,6 +18,9 @@ use crate::print;
 /// Runs the command: prints the first answer and, with `--watch`, each change after it.
 pub(crate) async fn run(args: GetArgs) -> anyhow::Result<()> {
     let mut held = Held::default();
+    if let Some(address) = args.explain {
+        return explain::run(&args, address).await;
+    }
     let late = || format!("no answer from {} within {:?}", args.addr, args.timeout);
     let mut answers =
         tokio::time::timeout(args.timeout, first(&args, &mut held)).await.with_context(late)??;

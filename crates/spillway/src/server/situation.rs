@@ -59,6 +59,10 @@ impl Situation {
 }
 
 impl serve::Situation for Situation {
+    fn destination(&self) -> Option<Destination> {
+        self.now().map(|opened| opened.destination)
+    }
+
     fn store(&self) -> Stats {
         self.now().map(|opened| opened.reader.stats()).unwrap_or_default()
     }

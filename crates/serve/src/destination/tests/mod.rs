@@ -2,7 +2,9 @@
 
 mod fixture;
 
+mod explain;
 mod flows;
 mod network;
+mod order;
 mod random;
 mod streams;

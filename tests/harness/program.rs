@@ -1,9 +1,9 @@
-//! The program as users build it, and a process of it that can be killed.
+//! The program as users build it, and a process of it, which can be killed.
 
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,19 +53,29 @@ impl Program {
 
     /// The same with data of another name.
     pub fn serve_data(&self, folder: &Path, data: &str, fsync_commit: bool) -> Result<Server> {
-        let log = folder.join("log");
-        let stderr = File::create(&log)?;
-        let mut command = Command::new(&self.0);
-        command.arg("serve").args(["--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"]);
-        command.args(["--log-format", "json"]);
-        command.arg("--manifests").arg(folder.join("manifests"));
-        command.arg("--data").arg(folder.join(data));
+        let manifests = folder.join("manifests").display().to_string();
+        let data = folder.join(data).display().to_string();
+        let mut args = vec!["serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"];
+        args.extend(["--log-format", "json", "--manifests", &manifests, "--data", &data]);
         if fsync_commit {
-            command.args(["--fsync", "commit"]);
+            args.extend(["--fsync", "commit"]);
         }
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn();
-        let child = child.with_context(|| format!("cannot start {}", self.0.display()))?;
+        self.start(&args, &folder.join("log"))
+    }
+
+    /// Starts a server, which writes its log, as JSON, to a file.
+    pub fn start(&self, args: &[&str], log: &Path) -> Result<Server> {
+        let (log, stderr) = (log.to_owned(), File::create(log)?);
+        let mut command = Command::new(&self.0);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+        let child = command.spawn().with_context(|| format!("cannot run {}", self.0.display()))?;
         Ok(Server { child, log, polling: None, samples: Arc::default() })
+    }
+
+    /// Runs a command to its end.
+    pub async fn run(&self, args: &[&str]) -> Result<Output> {
+        let mut command = tokio::process::Command::new(&self.0);
+        Ok(command.args(args).stdin(Stdio::null()).output().await?)
     }
 }
 

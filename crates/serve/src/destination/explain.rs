@@ -1,0 +1,173 @@
+//! Why an address is or isn't in an answer: for those who look at a server, not for proxies.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use model::ClusterId;
+use resolve::Lens;
+use serde::{Deserialize, Serialize};
+use store::{Mention, Snapshot};
+use tonic::Status;
+
+use super::delta::lens;
+use super::get::{absent, accept};
+use super::look::{Question, head_of};
+use super::shared::{Failure, Shared};
+
+/// Endpoints that are told of. More EndpointSlices than these name one address only by mistake.
+const ENDPOINTS_MAX: usize = 100;
+
+/// Why an address is not in an answer if that is not said of any endpoint.
+const UNNAMED: &str = "no EndpointSlice of the Service has an endpoint there (of a target that has several addresses \
+                       in one, the last counts)";
+
+/// Why an address is or isn't in the answer to a Get.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// What was asked for.
+    pub authority: String,
+    /// The address in question.
+    pub address: String,
+    /// The revision of the store that was looked at.
+    pub revision: u64,
+    /// Is it in the answer?
+    pub in_answer: bool,
+    /// What the answer has of the Service's endpoints.
+    pub view: String,
+    /// What decides, if it isn't said of an endpoint.
+    pub reason: Option<String>,
+    /// The section of the specification that says so.
+    pub rule: Option<String>,
+    /// What EndpointSlices, or Endpoints, say of the address.
+    pub endpoints: Vec<ExplainedEndpoint>,
+    /// There are more of them, which are left out.
+    pub more: bool,
+}
+
+/// What an EndpointSlice says of an address, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainedEndpoint {
+    /// The EndpointSlice or Endpoints, such as `EndpointSlice shop/web-abc`.
+    pub slice: String,
+    /// The endpoint's target, such as `Pod shop/web-0`; none is a bare address.
+    pub target: Option<String>,
+    /// Is it in the answer?
+    pub in_answer: bool,
+    /// At which port it is in the answer.
+    pub port: Option<u16>,
+    /// Why.
+    pub reason: String,
+    /// The section of the specification that says so.
+    pub rule: String,
+}
+
+/// Looks at an address with the eyes of a client.
+pub(super) async fn explain(
+    shared: &Arc<Shared>,
+    path: &str,
+    token: &str,
+    address: IpAddr,
+) -> Result<Explanation, Status> {
+    let authority = resolve::authority(path, &shared.answers.settings.cluster_domain)
+        .map_err(|error| Status::invalid_argument(error.to_string()))?;
+    let question = Question::new(authority, token);
+    let failed = |failure: Failure| Status::unavailable(failure.to_string());
+    let synced = shared.synced().await.map_err(failed)?;
+    let about = Explanation {
+        authority: path.to_owned(),
+        address: address.to_string(),
+        ..Explanation::default()
+    };
+    let read = move |shared: &Shared, snapshot: &Snapshot, _| {
+        Ok(explain_at(shared, snapshot, &question, synced, address, about)?)
+    };
+    shared.read(read).await.map_err(failed)
+}
+
+fn explain_at(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    question: &Question,
+    synced: bool,
+    address: IpAddr,
+    about: Explanation,
+) -> Result<Explanation, store::Error> {
+    let rows = snapshot.service(&question.service)?;
+    let head = head_of(&rows, snapshot)?;
+    let zone = match &question.node {
+        Some(node) => snapshot.zone(ClusterId::LOCAL, node)?,
+        None => None,
+    };
+    let position = question.position(&head, zone.as_deref());
+    let lens = lens(&position, &rows, &shared.answers)?;
+    let (mut mentions, mut more) = (Vec::new(), false);
+    snapshot.mentions(&question.service, address, &mut |mention| {
+        if mentions.len() < ENDPOINTS_MAX { mentions.push(mention) } else { more = true }
+    })?;
+    let refused = match &head.object {
+        Some(object) => accept(object, &about.authority).err(),
+        None => Some(absent(&question.service, synced)),
+    };
+    let mut endpoints = explained(&lens, &mentions);
+    if refused.is_some() || !synced {
+        endpoints.iter_mut().for_each(|it| (it.in_answer, it.port) = (false, None));
+    }
+    let (reason, rule) = match (&refused, synced, endpoints.is_empty()) {
+        (Some(status), ..) => {
+            (format!("refused with {:?}: {}", status.code(), status.message()), "spec §1.5")
+        }
+        (_, false, _) => ("nothing is answered before all is listed once".to_owned(), "spec §1.5"),
+        (.., true) => (UNNAMED.to_owned(), "spec §2.4"),
+        _ => (String::new(), ""),
+    };
+    let said = |text: String| (!text.is_empty()).then_some(text);
+    Ok(Explanation {
+        revision: snapshot.revision().0,
+        in_answer: endpoints.iter().any(|it| it.in_answer),
+        view: lens.keeps(),
+        reason: said(reason),
+        rule: said(rule.to_owned()),
+        endpoints,
+        more,
+        ..about
+    })
+}
+
+/// What becomes of each mention in a view.
+fn explained(lens: &Lens, mentions: &[Mention]) -> Vec<ExplainedEndpoint> {
+    // Whether one is in the answer may depend on the others.
+    let claims: Vec<_> = mentions.iter().filter_map(|mention| mention.claim.clone()).collect();
+    let mut verdicts = lens.explain(&claims).into_iter();
+    let mut one = |mention: &Mention| {
+        let verdict = mention.claim.as_ref().and_then(|_| verdicts.next());
+        let port = verdict.as_ref().and_then(|it| it.as_ref().ok()).map(|address| address.port);
+        let (reason, rule) = match verdict {
+            Some(Ok(_)) => ("it passes all rules".to_owned(), "spec §2.5"),
+            Some(Err(exclusion)) => (lens.words(exclusion), exclusion.rule()),
+            None => unclaimed(mention),
+        };
+        ExplainedEndpoint {
+            slice: format!("{} {}", mention.kind, mention.slice),
+            target: mention.target.as_ref().map(|(kind, name)| format!("{kind} {name}")),
+            in_answer: port.is_some(),
+            port,
+            reason,
+            rule: rule.to_owned(),
+        }
+    };
+    mentions.iter().map(&mut one).collect()
+}
+
+/// Why no client of the Service can see it.
+fn unclaimed(mention: &Mention) -> (String, &'static str) {
+    let reason = if !mention.belongs {
+        "it belongs to no Service: it has neither the label nor an owner that says so".to_owned()
+    } else if !mention.ready {
+        "the endpoint is not ready".to_owned()
+    } else if let Some((kind, name)) = mention.target.as_ref().filter(|_| !mention.target_known) {
+        format!("its target is not known: there is no {kind} {name}")
+    } else {
+        "its row is missing, which is a fault of the store".to_owned()
+    };
+    (reason, "spec §2.4")
+}

@@ -1,0 +1,132 @@
+//! Each page, asked without a network.
+
+use super::*;
+use crate::{MemoryPart, SourceStatus};
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use model::{ClusterId, Kind, Revision, Source};
+use tower::ServiceExt as _;
+
+struct Loading;
+
+impl Situation for Loading {
+    fn destination(&self) -> Option<crate::Destination> {
+        None
+    }
+
+    fn store(&self) -> store::Stats {
+        let objects = [(Kind::Pod, 7), (Kind::Service, 2)].into();
+        let revision = Revision(41);
+        store::Stats { revision, objects, endpoints: 5, ..store::Stats::default() }
+    }
+
+    fn file_bytes(&self) -> u64 {
+        4_096
+    }
+
+    fn memory(&self) -> Vec<MemoryPart> {
+        let part = |name, budget, used| MemoryPart { name, budget, used };
+        vec![part("total", Some(64), Some(32)), part("resident", None, Some(48))]
+    }
+
+    fn disk_failing(&self) -> Option<String> {
+        Some("the disk quota of 1 MiB is used up".to_owned())
+    }
+
+    fn disk_quota_bytes(&self) -> Option<u64> {
+        Some(1 << 20)
+    }
+
+    fn sources(&self) -> Vec<SourceStatus> {
+        let source = Source { cluster: ClusterId::LOCAL, kind: Kind::Pod };
+        vec![SourceStatus {
+            source,
+            live: true,
+            restarts: 3,
+            decode_failures: 1,
+            partial_objects: 2,
+        }]
+    }
+
+    fn waits_for(&self) -> Vec<String> {
+        vec!["the pods are still being listed".to_owned()]
+    }
+}
+
+async fn ask(path: &str) -> (StatusCode, String) {
+    let metrics = Arc::new(Metrics::new());
+    metrics.answered("Get", None);
+    metrics.sent(crate::destination::UpdateKind::Add);
+    let admin = admin(metrics, Arc::new(Hub::new()), Arc::new(Loading));
+    let response = admin.oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+    let status = response.status();
+    let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn probes() {
+    assert_eq!(ask("/live").await, (StatusCode::OK, "ok\n".to_owned()));
+    assert_eq!(ask("/ping").await, (StatusCode::OK, "pong\n".to_owned()));
+    let (status, body) = ask("/ready").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(
+        body,
+        "not ready\n- the pods are still being listed\n- the disk quota of 1 MiB is used up\n"
+    );
+    assert_eq!(ask("/debug/pprof").await.0, StatusCode::NOT_FOUND);
+    let (status, body) = ask("/explain?authority=a.b.svc.cluster.local&address=::1").await;
+    assert_eq!((status, &*body), (StatusCode::SERVICE_UNAVAILABLE, "the store is being opened\n"));
+    for wrong in ["/explain", "/explain?authority=a&address=x", "/explain?addr=1"] {
+        assert_eq!(ask(wrong).await.0, StatusCode::BAD_REQUEST, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_prometheus_text() {
+    let (status, body) = ask("/metrics").await;
+    assert_eq!(status, StatusCode::OK);
+    let samples: Vec<_> = body
+        .lines()
+        .filter(|l| !l.starts_with('#') && !l.contains("rss") && !l.contains("_bucket"))
+        .collect();
+    expect_test::expect![[r#"
+        spillway_objects{kind="Service"} 2
+        spillway_objects{kind="Pod"} 7
+        spillway_endpoints 5
+        spillway_revision 41
+        spillway_undo_entries 0
+        spillway_store_file_bytes 4096
+        spillway_disk_failing 1
+        spillway_disk_quota_bytes 1048576
+        spillway_undo_bytes 0
+        spillway_commits_total 0
+        spillway_store_reopened_total 0
+        spillway_commit_seconds_sum 0.0
+        spillway_commit_seconds_count 0
+        spillway_commit_changes_sum 0.0
+        spillway_commit_changes_count 0
+        spillway_sync_seconds_sum 0.0
+        spillway_sync_seconds_count 0
+        spillway_streams 0
+        spillway_updates_sent_total{kind="add"} 1
+        spillway_updates_sent_total{kind="remove"} 0
+        spillway_updates_sent_total{kind="no_endpoints"} 0
+        spillway_answers_total{from="store"} 0
+        spillway_answers_total{from="shared"} 0
+        spillway_answers_total{from="hot_set"} 0
+        spillway_streams_ended_total{reason="stopped"} 0
+        spillway_streams_ended_total{reason="behind"} 0
+        spillway_streams_ended_total{reason="failed"} 0
+        spillway_requests_total{method="Get",code="OK"} 1
+        spillway_source_live{cluster="0",kind="Pod"} 1
+        spillway_watch_restarts_total{cluster="0",kind="Pod"} 3
+        spillway_decode_failures_total{cluster="0",kind="Pod"} 1
+        spillway_partial_objects_total{cluster="0",kind="Pod"} 2
+        spillway_memory_budget_bytes{part="total"} 64
+        spillway_memory_used_bytes{part="total"} 32
+        spillway_memory_used_bytes{part="resident"} 48"#]]
+    .assert_eq(&samples.join("\n"));
+    assert!(body.contains("# TYPE spillway_updates_sent_total counter"), "{body}");
+    assert!(body.contains("# TYPE spillway_objects gauge"), "{body}");
+}
