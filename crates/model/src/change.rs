@@ -229,3 +229,13 @@ pub enum Change {
         version: ResourceVersion,
     },
 }
+
+impl Change {
+    /// The source of which all is known that it had said, once this is stored.
+    pub fn completes(&self) -> Option<Source> {
+        match self {
+            Change::End { source, .. } | Change::Checkpoint { source, .. } => Some(*source),
+            _ => None,
+        }
+    }
+}

@@ -114,6 +114,11 @@ impl Hub {
         self.streams.load(Ordering::Relaxed)
     }
 
+    /// Places at which streams wait, each stream's counted by itself.
+    pub fn key_count(&self) -> usize {
+        self.slots.lock().len()
+    }
+
     /// Commits so far. Whoever reads the store from now on sees what they did.
     pub fn commit_count(&self) -> u64 {
         self.commits.load(Ordering::SeqCst)

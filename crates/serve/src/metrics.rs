@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use model::Source;
+use model::{Source, Time};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -101,6 +101,8 @@ pub struct Metrics {
     /// By `StreamEnd`.
     ends: [AtomicU64; StreamEnd::ALL.len()],
     reopened: AtomicU64,
+    /// When all that a source had said was last stored.
+    synced_at: Mutex<BTreeMap<Source, Time>>,
     commit_seconds: Histogram,
     commit_changes: Histogram,
     sync_seconds: Histogram,
@@ -116,6 +118,7 @@ impl Default for Metrics {
             answers: Default::default(),
             ends: Default::default(),
             reopened: AtomicU64::new(0),
+            synced_at: Mutex::default(),
             commit_seconds: seconds(),
             commit_changes: Histogram::new(exponential_buckets(1.0, 4.0, 7)),
             sync_seconds: seconds(),
@@ -133,6 +136,11 @@ impl Metrics {
     pub fn committed(&self, changes: usize, took: Duration) {
         self.commit_seconds.observe(took.as_secs_f64());
         self.commit_changes.observe(changes as f64);
+    }
+
+    /// All that these sources had said so far is stored.
+    pub fn up_to_date(&self, sources: impl IntoIterator<Item = Source>, now: Time) {
+        self.synced_at.lock().extend(sources.into_iter().map(|source| (source, now)));
     }
 
     /// The commits since the last time have become durable.
@@ -285,11 +293,7 @@ impl Scrape {
     fn sources(&self, page: &mut Page<'_>) -> std::fmt::Result {
         let sources = self.situation.sources();
         let each = |value: fn(&SourceStatus) -> u64| {
-            let one = move |status: &SourceStatus| {
-                let Source { cluster, kind } = status.source;
-                let cluster = cluster.0.to_string();
-                (labels([("cluster", cluster.as_str()), ("kind", kind.name())]), value(status))
-            };
+            let one = move |status: &SourceStatus| (of_source(status.source), value(status));
             sources.iter().map(one).collect::<Vec<_>>()
         };
         let live = each(|status| u64::from(status.live));
@@ -299,8 +303,16 @@ impl Scrape {
         let failures = each(|status| status.decode_failures);
         page.counters("decode_failures", "Objects that could not be read", failures)?;
         let partial = each(|status| status.partial_objects);
-        page.counters("partial_objects", "Objects of which a part could not be read", partial)
+        page.counters("partial_objects", "Objects of which a part could not be read", partial)?;
+        let synced = self.metrics.synced_at.lock().clone();
+        let synced = synced.into_iter().map(|(source, at)| (of_source(source), at.0 / 1_000));
+        let help = "When all that a source had said was last stored, in seconds since 1970";
+        page.gauges("source_synced_timestamp_seconds", help, synced)
     }
+}
+
+fn of_source(Source { cluster, kind }: Source) -> Labels {
+    labels([("cluster", cluster.0.to_string().as_str()), ("kind", kind.name())])
 }
 
 /// All label names are written here, and no value comes from a client or an object.

@@ -63,6 +63,12 @@ impl Server {
         &self.client
     }
 
+    /// How many streams the server has open, and how many things they wait for.
+    pub fn streams_known(&self) -> (usize, usize) {
+        let hub = self.running.hub();
+        (hub.stream_count(), hub.key_count())
+    }
+
     /// Hands on changes as one delivery, and returns when they are committed.
     pub async fn deliver(&mut self, changes: Vec<Change>) -> Result<()> {
         let (done, committed) = oneshot::channel();

@@ -94,8 +94,12 @@ pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, ser
         )));
     }
     let namespace = meta::namespace(model::Kind::EndpointSlice, &metadata.namespace).to_owned();
+    let service = service(&namespace, &metadata);
+    if service.is_none() {
+        warnings.push("it belongs to no Service, by label or by owner");
+    }
     let slice = Slice {
-        service: service(&namespace, &metadata),
+        service,
         family: if address_type == "IPv6" { Family::V6 } else { Family::V4 },
         meta: SliceMeta {
             // The API server gives an empty list as null, so there is no difference to keep (spec §2.3).

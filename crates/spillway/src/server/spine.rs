@@ -1,12 +1,13 @@
 //! The spine: what sources deliver becomes a commit, and a commit wakes the streams. It runs on a thread of
 //! its own, the only one that has the writer, under the eyes of [`super::supervisor`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ingest::Delivery;
 use ingest::batch::Batch;
-use model::Time;
+use model::{Change, Source, Time};
 use serve::{Hub, Metrics};
 use store::{Commit, Writer};
 use tokio::runtime::Handle;
@@ -126,6 +127,7 @@ impl Spine {
         self.rest = rest;
         let (mut changes, done) = batch.into_parts();
         let count = changes.len();
+        let up_to_date: BTreeSet<Source> = changes.iter().filter_map(Change::completes).collect();
         let commit = self.write(runtime, |writer| {
             let begun = Instant::now();
             Ok((writer.commit_from(now(), &mut changes)?, begun.elapsed()))
@@ -133,6 +135,7 @@ impl Spine {
         let Some((commit, took)) = commit else { return Ok(()) };
         self.visible(&commit);
         self.metrics.committed(count, took);
+        self.metrics.up_to_date(up_to_date, now());
         for waiting in done {
             // Whoever asked may have gone meanwhile; the commit stands.
             waiting.send(commit.revision).ok();

@@ -54,6 +54,7 @@ fn what_cannot_be_served_is_left_out() {
               V4 of nobody
               ports: [("", None), ("big", None)]
               10.0.0.3 bare
+            warning: it belongs to no Service, by label or by owner
             warning: an endpoint's target: name "a\0b" contains a NUL byte
         "#]],
     );
@@ -86,6 +87,7 @@ fn an_empty_label_is_no_service_whatever_the_owners() {
         expect![[r#"
             EndpointSlice default/x @
               V4 of nobody
+            warning: it belongs to no Service, by label or by owner
         "#]],
     );
 }
@@ -117,6 +119,7 @@ fn a_gateway_mirror() {
             EndpointSlice default/x @
               V4 of nobody
               remote service: ""
+            warning: it belongs to no Service, by label or by owner
         "#]],
     );
 }
@@ -129,6 +132,7 @@ fn nulls_everywhere() {
         expect![[r#"
             EndpointSlice default/x @
               V4 of nobody
+            warning: it belongs to no Service, by label or by owner
         "#]],
     );
     check(
@@ -140,6 +144,7 @@ fn nulls_everywhere() {
             EndpointSlice default/x @
               V4 of nobody
               10.0.0.1 bare
+            warning: it belongs to no Service, by label or by owner
         "#]],
     );
 }

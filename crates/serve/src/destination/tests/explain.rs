@@ -92,7 +92,7 @@ async fn whatever_is_refused_has_nothing_in_it() {
     expect![[r#"
         10.0.0.1 not in web.shop.svc.k.test:80; the port without a name
           nothing is answered before all is listed once (spec §1.5)
-          EndpointSlice shop/gone-1 - Some(8080): it passes all rules (spec §2.5)
+          EndpointSlice shop/gone-1 - None: it passes all rules (spec §2.5)
           EndpointSlice shop/web-1 - None: another EndpointSlice names the same target, and comes first (spec §2.4)
         10.0.0.1 not in none.shop.svc.k.test:80; nothing: there is no such Service
           refused with NotFound: Service none.shop not found (spec §1.5)
