@@ -6,6 +6,7 @@ mod rig;
 mod faults;
 mod golden;
 mod kinds;
+mod nonsense;
 mod program;
 mod rights;
 mod start;

@@ -61,7 +61,7 @@ pub struct SourceStatus {
     pub restarts: u64,
     /// Objects that could not be read.
     pub decode_failures: u64,
-    /// Objects of which a part was skipped, such as a list of ports that is none.
+    /// Objects of which a part was skipped or makes no sense, such as a list of ports that is none.
     pub partial_objects: u64,
 }
 
@@ -303,7 +303,11 @@ impl Scrape {
         let failures = each(|status| status.decode_failures);
         page.counters("decode_failures", "Objects that could not be read", failures)?;
         let partial = each(|status| status.partial_objects);
-        page.counters("partial_objects", "Objects of which a part could not be read", partial)?;
+        page.counters(
+            "partial_objects",
+            "Objects of which a part could not be read, or makes no sense",
+            partial,
+        )?;
         let synced = self.metrics.synced_at.lock().clone();
         let synced = synced.into_iter().map(|(source, at)| (of_source(source), at.0 / 1_000));
         let help = "When all that a source had said was last stored, in seconds since 1970";

@@ -171,7 +171,7 @@ impl Quality {
         self.partial += 1;
         let note = self.warned.bad(&key.name);
         if note != Note::Known {
-            tracing::warn!(%key, "parts of the object are skipped: {}", warnings.join("; "));
+            tracing::warn!(%key, "parts of the object are skipped, or make no sense: {}", warnings.join("; "));
         }
         if note == Note::Last {
             tracing::warn!(source = %key.source, "further such objects are not named");

@@ -32,7 +32,7 @@ pub struct SourceStatus {
     pub restarts: u64,
     /// Objects that could not be read.
     pub rejects: u64,
-    /// Objects of which a part was skipped.
+    /// Objects of which a part was skipped, or makes no sense.
     pub partial: u64,
     /// The last error, as one line.
     pub last_error: Option<String>,

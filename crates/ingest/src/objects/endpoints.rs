@@ -1,7 +1,7 @@
 //! Endpoints, what there was before EndpointSlices: each subset becomes a slice (spec §2.3, §2.4).
 
 use model::limits::ENDPOINTS_ADDRESSES_MAX;
-use model::{Family, Kind, Object, ObjectName, Slice, SliceEndpoint, SliceMeta, SlicePort, Target};
+use model::{Family, Kind, Object, ObjectName, Slice, SliceEndpoint, SliceMeta, Target};
 use serde::Deserialize;
 use serde::de::Error as _;
 
@@ -50,13 +50,13 @@ pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, ser
     let namespace = meta::namespace(Kind::Endpoints, &metadata.namespace).to_owned();
     let service = ObjectName::new(namespace.as_str(), metadata.name.as_str()).ok();
     let mirror = of_mirror(&mut metadata);
-    let slice = |subset: Subset| Slice {
+    let mut slice = |subset: Subset| Slice {
         service: service.clone(),
         // Endpoints know no families: with this one, no rule about them applies.
         family: Family::V4,
         meta: SliceMeta {
             // A subset without ports has any number.
-            ports: Some(subset.ports.into_iter().map(SlicePort::from).collect()),
+            ports: Some(subset.ports.into_iter().map(|port| port.read(warnings)).collect()),
             ..mirror.clone()
         },
         endpoints: subset
@@ -65,13 +65,13 @@ pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, ser
             .filter_map(|address| endpoint(&namespace, address, warnings))
             .collect(),
     };
-    let slices = subsets.into_iter().map(slice).collect();
+    let slices = subsets.into_iter().map(&mut slice).collect();
     Ok(Decoded { meta: metadata, object: Object::Subsets(slices) })
 }
 
 /// An address that a client could be given: a pod's, or a bare one.
 fn endpoint(namespace: &str, address: Address, warnings: &mut Warnings) -> Option<SliceEndpoint> {
-    let target = match target(namespace, address.target_ref) {
+    let target = match target(namespace, address.target_ref, warnings) {
         Ok(target) => target.filter(|target| !matches!(target, Target::ExternalWorkload(_)))?,
         Err(error) => {
             warnings.push(format_args!("an address's target: {error}"));
@@ -79,7 +79,7 @@ fn endpoint(namespace: &str, address: Address, warnings: &mut Warnings) -> Optio
         }
     };
     Some(SliceEndpoint {
-        ip: ip::parse(&address.ip)?,
+        ip: ip::expect(&address.ip, warnings)?,
         ready: true,
         target,
         hostname: Some(address.hostname).filter(|name| !name.is_empty()),

@@ -1,5 +1,7 @@
 //! EndpointSlices.
 
+use std::collections::BTreeSet;
+
 use model::limits::SLICE_ENDPOINTS_MAX;
 use model::{Family, Object, ObjectName, Slice, SliceEndpoint, SliceMeta, SlicePort, Target};
 use serde::Deserialize;
@@ -31,9 +33,14 @@ pub(super) struct Port {
     port: Option<i64>,
 }
 
-impl From<Port> for SlicePort {
-    fn from(Port { name, port }: Port) -> SlicePort {
-        SlicePort { name, port: ports::number(port) }
+impl Port {
+    pub(super) fn read(self, warnings: &mut Warnings) -> SlicePort {
+        let Port { name, port } = self;
+        let number = ports::number(port);
+        if number.is_none() && port.is_some() {
+            warnings.push(format_args!("port {name:?} has no number that a port can have"));
+        }
+        SlicePort { name, port: number }
     }
 }
 
@@ -98,18 +105,19 @@ pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, ser
     if service.is_none() {
         warnings.push("it belongs to no Service, by label or by owner");
     }
+    let ports: Vec<_> = ports.into_iter().map(|port| port.read(warnings)).collect();
+    let endpoints: Vec<_> =
+        endpoints.into_iter().flat_map(|endpoint| claims(&namespace, endpoint, warnings)).collect();
+    warn_of_repeated(&endpoints, warnings);
     let slice = Slice {
         service,
         family: if address_type == "IPv6" { Family::V6 } else { Family::V4 },
         meta: SliceMeta {
             // The API server gives an empty list as null, so there is no difference to keep (spec §2.3).
-            ports: (!ports.is_empty()).then(|| ports.into_iter().map(SlicePort::from).collect()),
+            ports: (!ports.is_empty()).then_some(ports),
             ..of_mirror(&mut metadata)
         },
-        endpoints: endpoints
-            .into_iter()
-            .flat_map(|endpoint| claims(&namespace, endpoint, warnings))
-            .collect(),
+        endpoints,
     };
     Ok(Decoded { meta: metadata, object: Object::Slice(slice) })
 }
@@ -139,7 +147,7 @@ pub(super) fn of_mirror(meta: &mut Meta) -> SliceMeta {
 /// The addresses of an endpoint that a client could be given: the last one of a pod or workload, each one of a
 /// bare endpoint (spec §2.4).
 fn claims(namespace: &str, endpoint: Endpoint, warnings: &mut Warnings) -> Vec<SliceEndpoint> {
-    let target = match target(namespace, endpoint.target_ref) {
+    let target = match target(namespace, endpoint.target_ref, warnings) {
         Ok(Some(target)) => target,
         Ok(None) => return Vec::new(),
         Err(error) => {
@@ -164,13 +172,28 @@ fn claims(namespace: &str, endpoint: Endpoint, warnings: &mut Warnings) -> Vec<S
         zone: endpoint.zone.clone(),
         hints: hints.clone(),
     };
-    written.iter().filter_map(|text| ip::parse(text)).map(claim).collect()
+    written.iter().filter_map(|text| ip::expect(text, warnings)).map(claim).collect()
+}
+
+/// The last of two endpoints of one target counts, and one of two that say the same.
+fn warn_of_repeated(endpoints: &[SliceEndpoint], warnings: &mut Warnings) {
+    let mut known = BTreeSet::new();
+    for SliceEndpoint { ip, target, hostname, .. } in endpoints {
+        let same = match target {
+            Target::Bare => (Some((ip, hostname)), target),
+            Target::Pod(_) | Target::ExternalWorkload(_) => (None, target),
+        };
+        if !known.insert(same) {
+            warnings.push(format_args!("an endpoint at {ip} is there twice"));
+        }
+    }
 }
 
 /// What an endpoint stands for; `None` if it is something that nobody serves.
 pub(super) fn target(
     namespace: &str,
     target: Option<TargetRef>,
+    warnings: &mut Warnings,
 ) -> Result<Option<Target>, model::NameError> {
     let Some(TargetRef { kind, name, namespace: own_namespace }) = target else {
         return Ok(Some(Target::Bare));
@@ -180,7 +203,13 @@ pub(super) fn target(
     }
     Ok(match kind.as_str() {
         // As it is written: a pod without a namespace is none.
-        "Pod" => Some(Target::Pod(ObjectName::new(own_namespace, name)?)),
+        "Pod" => {
+            if own_namespace != namespace {
+                let elsewhere = "the pod of an endpoint is in another namespace";
+                warnings.push(format_args!("{elsewhere}: {own_namespace:?}"));
+            }
+            Some(Target::Pod(ObjectName::new(own_namespace, name)?))
+        }
         "ExternalWorkload" => Some(Target::ExternalWorkload(ObjectName::new(namespace, name)?)),
         _ => None,
     })

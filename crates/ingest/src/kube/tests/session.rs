@@ -11,6 +11,7 @@ const ADDED: &str = r#"{"type":"ADDED","object":{"kind":"Service","metadata":{"n
 const MODIFIED: &str = r#"{"type":"MODIFIED","object":{"metadata":{"namespace":"n","name":"b","resourceVersion":"8"}}}"#;
 const DELETED: &str = r#"{"type":"DELETED","object":{"metadata":{"namespace":"n","name":"a","resourceVersion":"9"},"spec":7}}"#;
 const BAD: &str = r#"{"type":"MODIFIED","object":{"metadata":{"namespace":"n","name":"b","resourceVersion":"10"},"spec":7}}"#;
+const ODD: &str = r#"{"type":"MODIFIED","object":{"metadata":{"namespace":"n","name":"c","resourceVersion":"8","annotations":{"config.linkerd.io/opaque-ports":"80,none"}}}}"#;
 const NAMELESS: &str = r#"{"type":"DELETED","object":{"metadata":{"resourceVersion":"11"}}}"#;
 const BOOKMARK: &str = r#"{"type":"BOOKMARK","object":{"kind":"Service","metadata":{"resourceVersion":"12","creationTimestamp":null}}}"#;
 const INITIAL_END: &str = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"12","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
@@ -86,6 +87,14 @@ fn an_object_that_cannot_be_read_is_kept_and_passed() {
         rejects: 2
     "#]],
     );
+}
+
+#[test]
+fn an_object_that_makes_no_sense_in_part_is_counted_and_taken() {
+    check(following(), &[ADDED, ODD, ODD], expect![[r#"
+        put n/a@7, put n/c@8, put n/c@8, checkpoint@8
+        partial: 2
+    "#]]);
 }
 
 #[test]

@@ -56,6 +56,10 @@ fn what_nobody_serves_is_left_out() {
               ports: [("", None)]
               V4 of shop/cart
               ports: []
+            warning: port "" has no number that a port can have
+            warning: "010.0.0.3" is no IP address
+            warning: "" is no IP address
+            warning: the pod of an endpoint is in another namespace: ""
             warning: an address's target: name "a\0b" contains a NUL byte
         "#]],
     );

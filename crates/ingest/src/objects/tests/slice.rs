@@ -32,6 +32,8 @@ fn pods_workloads_and_bare_addresses() {
               10.0.0.4 workload shop/vm zone ""
               10.0.0.5 bare
               10.0.0.6 bare
+            warning: the pod of an endpoint is in another namespace: ""
+            warning: the pod of an endpoint is in another namespace: "elsewhere"
         "#]],
     );
 }
@@ -55,7 +57,14 @@ fn what_cannot_be_served_is_left_out() {
               ports: [("", None), ("big", None)]
               10.0.0.3 bare
             warning: it belongs to no Service, by label or by owner
+            warning: port "big" has no number that a port can have
+            warning: the pod of an endpoint is in another namespace: ""
+            warning: "not an address" is no IP address
+            warning: the pod of an endpoint is in another namespace: ""
             warning: an endpoint's target: name "a\0b" contains a NUL byte
+            warning: the pod of an endpoint is in another namespace: ""
+            warning: "010.0.0.3" is no IP address
+            warning: and 3 more like these
         "#]],
     );
 }
@@ -159,5 +168,39 @@ fn more_endpoints_than_kubernetes_allows() {
         expect![[r#"
         reject default/x: 1001 endpoints are more than the 1000 that Kubernetes allows
     "#]],
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_named() {
+    check(
+        EndpointSlice,
+        r#"{"metadata": {"namespace": "shop", "name": "cart-x",
+              "labels": {"kubernetes.io/service-name": "cart"}},
+            "addressType": "IPv4", "ports": [{"name": "low", "port": -1}, {"name": "high", "port": 65536}],
+            "endpoints": [
+              {"addresses": ["10.0.0.1"], "targetRef": {"kind": "Pod", "name": "a", "namespace": "shop"}},
+              {"addresses": ["10.0.0.2"], "targetRef": {"kind": "Pod", "name": "a", "namespace": "shop"}},
+              {"addresses": ["10.0.0.3"], "targetRef": {"kind": "Pod", "name": "b", "namespace": "till"}},
+              {"addresses": ["10.0.0.4", "10.0.0.4"]},
+              {"addresses": ["10.0.0.4"], "hostname": "h"},
+              {"addresses": ["cart.example.org"]}]}"#,
+        expect![[r#"
+            EndpointSlice shop/cart-x @
+              V4 of shop/cart
+              ports: [("low", None), ("high", None)]
+              10.0.0.1 pod shop/a
+              10.0.0.2 pod shop/a
+              10.0.0.3 pod till/b
+              10.0.0.4 bare
+              10.0.0.4 bare
+              10.0.0.4 bare hostname "h"
+            warning: port "low" has no number that a port can have
+            warning: port "high" has no number that a port can have
+            warning: the pod of an endpoint is in another namespace: "till"
+            warning: "cart.example.org" is no IP address
+            warning: an endpoint at 10.0.0.2 is there twice
+            warning: an endpoint at 10.0.0.4 is there twice
+        "#]],
     );
 }
