@@ -20,6 +20,13 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
+/// Nanoseconds since 1970, which the processes of a bench have in common.
+#[expect(clippy::disallowed_methods, reason = "benches measure time")]
+pub fn wall_ns() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
 /// Waits a little, between two looks at something that another process does.
 #[expect(clippy::disallowed_methods, reason = "the other process can't wake us")]
 pub fn pause(time: Duration) {

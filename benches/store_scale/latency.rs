@@ -7,14 +7,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use data::ingest::{config, ours};
 use data::{ms, say};
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
 use linkerd2_proxy_api::destination as pb;
 use model::{Change, Key, Kind, Object, Time};
 use prost::Message as _;
 use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde_json::json;
-use serve::{Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
+use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
 use store::{Reader, Writer};
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +24,6 @@ const TURN: usize = 20;
 const SNAPSHOTS: usize = 9;
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows");
-
-type Stream = BoxStream<'static, Result<Message, tonic::Status>>;
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let runtime =
@@ -139,7 +135,7 @@ impl Store {
         Ok(Store { folder, writer, reader, hub, destination, slices, endpoints, first_messages })
     }
 
-    async fn open(&self) -> anyhow::Result<Stream> {
+    async fn open(&self) -> anyhow::Result<Answer> {
         Ok(self.destination.get(&data::authority(0), "").await?)
     }
 
@@ -159,7 +155,7 @@ impl Store {
     }
 
     /// A stream that has been told all.
-    async fn opened(&mut self) -> anyhow::Result<Stream> {
+    async fn opened(&mut self) -> anyhow::Result<Answer> {
         let mut stream = self.open().await?;
         let mut told = 0;
         while told < self.endpoints {
@@ -173,7 +169,7 @@ impl Store {
     async fn timed_flip(
         &mut self,
         number: usize,
-        stream: &mut Stream,
+        stream: &mut Answer,
     ) -> anyhow::Result<(Duration, Duration)> {
         let change = self.flip(number)?;
         let begun = data::now();
@@ -239,7 +235,7 @@ impl Store {
 }
 
 fn decoded(message: &Message) -> anyhow::Result<pb::Update> {
-    Ok(pb::Update::decode(message.bytes().clone())?)
+    Ok(pb::Update::decode(message.bytes())?)
 }
 
 fn added(update: &pb::Update) -> usize {

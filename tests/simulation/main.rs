@@ -10,14 +10,13 @@ mod world;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use futures::stream::BoxStream;
 use harness::crash::{CrashVolume, Image};
 use harness::shown::{Said, Shown, differences};
 use linkerd2_proxy_api::destination as pb;
 use model::{EndpointsFrom, PortSet, Revision, Time};
 use prost::Message as _;
 use resolve::Settings;
-use serve::{Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
+use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
 use store::{Config, Fsync, Reader, Undo, Writer};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
@@ -113,7 +112,7 @@ struct Client {
     question: Question,
     /// It takes messages now and then only.
     slow: bool,
-    stream: Option<BoxStream<'static, Result<Message, Status>>>,
+    stream: Option<Answer>,
     /// It has had a message of this stream.
     told: bool,
     held: Shown,
@@ -165,7 +164,7 @@ impl Client {
     }
 
     fn take(&mut self, message: &Message) {
-        let update = pb::Update::decode(message.bytes().clone()).expect("a message");
+        let update = pb::Update::decode(message.bytes()).expect("a message");
         let said = Said::read(&update).expect("what a proxy takes");
         if !std::mem::replace(&mut self.told, true) {
             assert!(!matches!(said, Said::Remove(_)), "the first message is a Remove");

@@ -1,30 +1,45 @@
 //! Who waits for what: a commit wakes the streams whose answer may differ now.
 //!
 //! A wake-up says "look again", no more. A stream subscribes before it reads the store, so that a commit is
-//! either in what it reads or in its next wake-up.
+//! either in what it reads or in its next wake-up. Where changes come fast they are told together
+//! ([`pace`]): all streams of a Service at the same moment, so that they go on sharing their answers.
+
+mod pace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use model::Revision;
 use parking_lot::Mutex;
 use store::{Commit, WakeKey};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use pace::{Pace, Pending};
 
 /// The meeting point of the writer and all streams.
 #[derive(Debug)]
 pub struct Hub {
     /// One entry for each key of each open stream, so as large as the streams that clients hold open.
     slots: Mutex<BTreeMap<(WakeKey, u64), Slot>>,
+    /// Keys that changed a moment ago.
+    pace: Mutex<Pace>,
+    /// Something has to be told later.
+    later: Notify,
     /// Commits so far, the one included that is being told of.
     commits: AtomicU64,
     subscriptions_ever: AtomicU64,
     streams: AtomicUsize,
-    /// Streams that have not looked at their latest wake-up yet.
+    /// Streams that have not looked at their latest wake-up yet, and keys that are to be told of one.
     busy: AtomicUsize,
     settled: Notify,
     advanced: watch::Sender<Advanced>,
+    /// All streams are to end.
+    ending: AtomicBool,
+    /// Turns so far.
+    turn: AtomicU64,
 }
 
 /// How far the writer has come.
@@ -35,6 +50,24 @@ pub(crate) struct Advanced {
     /// Commits so far; also those that changed no object, such as the end of a listing.
     pub(crate) commits: u64,
 }
+
+/// Why a stream is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// A key has changed. It is the *first* commit since the stream was last woken: between what it has read and that
+    /// one, nothing changed for it.
+    Changed(Revision),
+    /// It has been quiet for long, and is to show that it is alive.
+    KeepAlive,
+    /// It is to end: the server does.
+    End,
+}
+
+/// Turns in which all streams come once, so that not all do the same at once.
+const TURNS: u64 = 240;
+
+/// The shortest time between two turns.
+const TICK_MIN: Duration = Duration::from_millis(1);
 
 impl Default for Hub {
     fn default() -> Hub {
@@ -48,16 +81,25 @@ impl Hub {
         Hub::starting_at(Revision(0))
     }
 
+    /// The same, where changes that come fast wait for each other this long at most.
+    pub fn paced(coalesce_max: Duration) -> Hub {
+        Hub { pace: Mutex::new(Pace::new(coalesce_max)), ..Hub::new() }
+    }
+
     /// A hub that nobody waits at, of a store that is at this revision.
     pub fn starting_at(revision: Revision) -> Hub {
         Hub {
             slots: Mutex::default(),
+            pace: Mutex::new(Pace::new(Duration::ZERO)),
+            later: Notify::new(),
             commits: AtomicU64::new(0),
             subscriptions_ever: AtomicU64::new(0),
             streams: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
             settled: Notify::new(),
             advanced: watch::Sender::new(Advanced { revision, commits: 0 }),
+            ending: AtomicBool::new(false),
+            turn: AtomicU64::new(0),
         }
     }
 
@@ -65,17 +107,111 @@ impl Hub {
     pub fn advance(&self, commit: &Commit) {
         let commits = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
         {
-            let slots = self.slots.lock();
+            let (slots, mut pace) = (self.slots.lock(), self.pace.lock());
             for key in &commit.touched {
-                for slot in slots.range((*key, 0)..=(*key, u64::MAX)).map(|(_, slot)| slot) {
-                    slot.waiter.touch(self, slot.place, commits, commit.revision);
+                let of = |(key, _): &(WakeKey, u64)| *key;
+                let watched = slots.range((*key, 0)..).next().map(|(slot, _)| of(slot));
+                if watched != Some(*key) {
+                    continue;
+                }
+                let news = Pending { first: commit.revision, commit: commits };
+                match pace.changed(*key, news) {
+                    Some(news) => self.tell(&slots, *key, news),
+                    // Who waits until all are told waits for this, too.
+                    None => self.later.notify_one(),
                 }
             }
+            self.count_pending(&mut pace);
         }
         self.advanced.send_modify(|advanced| {
             advanced.revision = advanced.revision.max(commit.revision);
             advanced.commits = commits;
         });
+    }
+
+    fn tell(&self, slots: &BTreeMap<(WakeKey, u64), Slot>, key: WakeKey, news: Pending) {
+        for slot in slots.range((key, 0)..=(key, u64::MAX)).map(|(_, slot)| slot) {
+            slot.waiter.touch(self, slot.place, news.commit, news.first);
+        }
+    }
+
+    /// Keys that are still to be told of something count as busy.
+    fn count_pending(&self, pace: &mut Pace) {
+        for _ in 0..pace.take_begun() {
+            self.one_more_busy();
+        }
+    }
+
+    /// Tells what waits long enough, and every stream that was quiet for `keep_alive`, or up to a quarter less, to show
+    /// that it is alive. Runs as long as the hub is used.
+    pub async fn run(&self, keep_alive: Duration) {
+        let mut tick = tokio::time::interval(keep_alive.div_f64(TURNS as f64).max(TICK_MIN));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let due = self.pace.lock().next_due();
+            let later = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => self.later.notified().await,
+                }
+            };
+            tokio::select! {
+                () = later => self.tell_due(Instant::now()),
+                _ = tick.tick() => self.keep_alive(),
+            }
+        }
+    }
+
+    /// Tells of the changes that were to wait until now.
+    fn tell_due(&self, now: Instant) {
+        let (slots, mut pace) = (self.slots.lock(), self.pace.lock());
+        let due = pace.take_due(now);
+        for (key, news) in &due {
+            self.tell(&slots, *key, *news);
+        }
+        drop((slots, pace));
+        for _ in due {
+            self.one_less_busy();
+        }
+    }
+
+    /// Ends all streams, spread over a while; those that are opened from now on at once.
+    pub async fn end_all(&self, over: Duration) {
+        self.ending.store(true, Ordering::SeqCst);
+        for turn in 0..TURNS {
+            self.end(turn);
+            if self.stream_count() == 0 {
+                return;
+            }
+            tokio::time::sleep(over.div_f64(TURNS as f64)).await;
+        }
+    }
+
+    /// Are all streams to end?
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
+    }
+
+    /// Ends the streams whose turn it is.
+    fn end(&self, turn: u64) {
+        let slots = self.slots.lock();
+        for ((_, id), slot) in &*slots {
+            if slot.place == 0 && mixed(*id) % TURNS == turn {
+                slot.waiter.call(self, Woken::End);
+            }
+        }
+    }
+
+    /// Lets a turn pass, and wakes the streams that were quiet for long.
+    fn keep_alive(&self) {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) + 1;
+        let slots = self.slots.lock();
+        for ((_, id), slot) in &*slots {
+            let quiet_max = TURNS - mixed(*id) % (TURNS / 4);
+            if slot.place == 0 && slot.waiter.was_quiet(turn, quiet_max) {
+                slot.waiter.call(self, Woken::KeepAlive);
+            }
+        }
     }
 
     /// Tells all streams to look again: the store is at `now`, and of what was visible from `first` on nothing may be
@@ -101,7 +237,11 @@ impl Hub {
         self.streams.fetch_add(1, Ordering::Relaxed);
         self.busy.fetch_add(1, Ordering::SeqCst);
         let mut slots = self.slots.lock();
-        let waiter = Arc::new(Waiter::of(keys.len(), self.commit_count()));
+        let waiter = Waiter::of(keys.len(), self.commit_count(), self.turn.load(Ordering::Relaxed));
+        let waiter = Arc::new(waiter);
+        if self.is_ending() {
+            waiter.call(self, Woken::End);
+        }
         for (place, key) in keys.iter().enumerate() {
             slots.insert((*key, id), Slot { place, waiter: Arc::clone(&waiter) });
         }
@@ -117,6 +257,11 @@ impl Hub {
     /// Places at which streams wait, each stream's counted by itself.
     pub fn key_count(&self) -> usize {
         self.slots.lock().len()
+    }
+
+    /// Changes that were told together with an earlier one.
+    pub fn coalesced_count(&self) -> u64 {
+        self.pace.lock().coalesced()
     }
 
     /// Commits so far. Whoever reads the store from now on sees what they did.
@@ -181,12 +326,21 @@ struct WaiterState {
     last: Box<[u64]>,
     /// The stream has looked at all that it was told, and waits.
     idle: bool,
+    /// What else it is to do.
+    call: Option<Woken>,
+    /// The turn in which it began to wait.
+    quiet_since: u64,
+}
+
+/// A number's bits, mixed: streams are opened in bursts, and their turns are not to be.
+fn mixed(id: u64) -> u64 {
+    id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }
 
 impl Waiter {
-    fn of(keys: usize, commits: u64) -> Waiter {
+    fn of(keys: usize, commits: u64, turn: u64) -> Waiter {
         let last = std::iter::repeat_n(commits, keys).collect();
-        let state = WaiterState { touched: None, last, idle: false };
+        let state = WaiterState { touched: None, last, idle: false, call: None, quiet_since: turn };
         Waiter { state: Mutex::new(state), wake: Notify::new() }
     }
 
@@ -195,6 +349,26 @@ impl Waiter {
             let mut state = self.state.lock();
             state.touched.get_or_insert(revision);
             state.last[place] = commit;
+            if std::mem::take(&mut state.idle) {
+                hub.one_more_busy();
+            }
+        }
+        self.wake.notify_one();
+    }
+
+    fn was_quiet(&self, turn: u64, quiet_max: u64) -> bool {
+        let state = self.state.lock();
+        state.idle && turn.saturating_sub(state.quiet_since) >= quiet_max
+    }
+
+    fn call(&self, hub: &Hub, call: Woken) {
+        {
+            let mut state = self.state.lock();
+            if call == Woken::KeepAlive && (!state.idle || state.call.is_some()) {
+                // It has something to say anyway.
+                return;
+            }
+            state.call = Some(call);
             if std::mem::take(&mut state.idle) {
                 hub.one_more_busy();
             }
@@ -213,16 +387,22 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Waits for a commit that touches a key, and gives the *first* one since it last returned: between what the
-    /// stream has read and that one, nothing changed for it. Loses nothing when it is dropped before it returns.
-    pub async fn changed(&self) -> Revision {
+    /// Waits until there is something to do. Loses nothing when it is dropped before it returns.
+    pub async fn woken(&self) -> Woken {
         loop {
             {
                 let mut state = self.waiter.state.lock();
+                if let Some(Woken::End) = state.call {
+                    return Woken::End;
+                }
                 if let Some(revision) = state.touched.take() {
-                    return revision;
+                    return Woken::Changed(revision);
+                }
+                if let Some(call) = state.call.take() {
+                    return call;
                 }
                 if !std::mem::replace(&mut state.idle, true) {
+                    state.quiet_since = self.hub.turn.load(Ordering::Relaxed);
                     self.hub.one_less_busy();
                 }
             }
@@ -254,76 +434,4 @@ impl Drop for Subscription {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use futures::FutureExt as _;
-
-    fn commit(revision: u64, touched: &[u64]) -> Commit {
-        let touched = touched.iter().map(|key| WakeKey(*key)).collect();
-        Commit { revision: Revision(revision), touched, ..Commit::default() }
-    }
-
-    #[test]
-    fn a_commit_between_subscribing_and_waiting_is_not_lost() {
-        let hub = Arc::new(Hub::new());
-        let web = hub.subscribe(&[WakeKey(1), WakeKey(9)]);
-        let api = hub.subscribe(&[WakeKey(2)]);
-        hub.advance(&commit(5, &[1, 3]));
-        hub.advance(&commit(6, &[9]));
-        assert_eq!(web.changed().now_or_never(), Some(Revision(5)), "the first of two");
-        assert_eq!(web.changed().now_or_never(), None, "both were told at once");
-        assert_eq!(api.changed().now_or_never(), None);
-        hub.advance(&commit(7, &[9]));
-        assert_eq!(web.changed().now_or_never(), Some(Revision(7)));
-    }
-
-    #[test]
-    fn a_wait_that_is_given_up_loses_nothing() {
-        let hub = Arc::new(Hub::new());
-        let web = hub.subscribe(&[WakeKey(1)]);
-        let mut wait = Box::pin(web.changed());
-        assert_eq!((&mut wait).now_or_never(), None);
-        hub.advance(&commit(1, &[1]));
-        drop(wait);
-        assert_eq!(web.changed().now_or_never(), Some(Revision(1)));
-    }
-
-    #[test]
-    fn the_last_subscription_takes_its_slots_away() {
-        let hub = Arc::new(Hub::new());
-        let (one, two) = (hub.subscribe(&[WakeKey(1)]), hub.subscribe(&[WakeKey(1), WakeKey(1)]));
-        assert_eq!((hub.stream_count(), hub.slots.lock().len()), (2, 2));
-        drop(one);
-        assert_eq!((hub.stream_count(), hub.slots.lock().len()), (1, 1));
-        drop(two);
-        assert_eq!((hub.stream_count(), hub.slots.lock().len()), (0, 0));
-        assert_eq!(hub.settled(Revision(0)).now_or_never(), Some(()));
-    }
-
-    #[test]
-    fn all_can_be_told_to_look_again() {
-        let hub = Arc::new(Hub::new());
-        let streams = [hub.subscribe(&[WakeKey(1)]), hub.subscribe(&[WakeKey(2), WakeKey(3)])];
-        hub.look_again(Revision(7), Revision(9));
-        for (stream, last) in streams.iter().zip([[Some(1), None], [Some(1), Some(1)]]) {
-            assert_eq!(stream.changed().now_or_never(), Some(Revision(7)));
-            assert_eq!([0, 1].map(|place| stream.last_commit(place)), last);
-        }
-    }
-
-    #[test]
-    fn settled_waits_for_the_revision_and_for_each_stream() {
-        let hub = Arc::new(Hub::new());
-        let web = hub.subscribe(&[WakeKey(1)]);
-        let mut settled = Box::pin(hub.settled(Revision(3)));
-        assert_eq!((&mut settled).now_or_never(), None, "not there yet");
-        hub.advance(&commit(3, &[1]));
-        assert_eq!((&mut settled).now_or_never(), None, "the stream has not looked");
-        assert_eq!(web.changed().now_or_never(), Some(Revision(3)));
-        assert_eq!((&mut settled).now_or_never(), None, "the stream is looking");
-        assert_eq!(web.changed().now_or_never(), None);
-        assert_eq!((&mut settled).now_or_never(), Some(()));
-        hub.advance(&commit(4, &[2]));
-        assert_eq!(hub.settled(Revision(4)).now_or_never(), Some(()), "not this stream's");
-    }
-}
+mod tests;

@@ -12,10 +12,10 @@ mod http;
 mod metrics;
 
 pub use destination::{
-    Destination, ExplainedEndpoint, Explanation, Http2ClientParams, Http2ParamsError, Message,
-    Needed, READS_MAX, Setup, StreamLimits, parse_http2_params,
+    Answer, Destination, ExplainedEndpoint, Explanation, Http2ClientParams, Http2ParamsError,
+    Message, Needed, READS_MAX, Setup, StreamLimits, parse_http2_params,
 };
-pub use grpc::{grpc, serve};
+pub use grpc::{Door, DoorLimits, serve};
 pub use http::admin;
-pub use hub::{Hub, Subscription};
+pub use hub::{Hub, Subscription, Woken};
 pub use metrics::{MemoryPart, Metrics, Situation, SourceStatus};

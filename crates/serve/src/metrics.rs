@@ -173,8 +173,12 @@ impl Metrics {
         self.answers[from as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Answers that were made from the store.
+    pub fn answers_made(&self) -> u64 {
+        self.answers(AnswerFrom::Store)
+    }
+
     /// How often streams had something to say that was from there.
-    #[cfg(test)]
     pub(crate) fn answers(&self, from: AnswerFrom) -> u64 {
         self.answers[from as usize].load(Ordering::Relaxed)
     }
@@ -278,6 +282,12 @@ impl Scrape {
         });
         let help = "Answers of Get streams by where they were from: made from the store, or what others were told";
         page.counters("answers", help, answers)?;
+        let coalesced = self.hub.coalesced_count();
+        page.counter(
+            "coalesced",
+            "Changes that were told together with an earlier one",
+            coalesced,
+        )?;
         let ended = StreamEnd::ALL.map(|end| {
             let count = metrics.ends[end as usize].load(Ordering::Relaxed);
             (labels([("reason", end.name())]), count)

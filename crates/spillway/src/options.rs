@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use model::{EndpointsFrom, PortSet};
 use resolve::Settings;
+use serve::DoorLimits;
 use store::{Undo, Volume};
 
 use crate::Budget;
@@ -16,6 +17,19 @@ const UNDO: Undo = Undo { bytes_max: 256 << 20, age_max: 60 * 60 * 1_000 };
 
 /// How long commits wait to be made durable together. A crash takes back that much, and the watches say it again.
 const FSYNC_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What proxies may take of a server. A stalled client has as long as a proxy waits on a stream that is silent.
+const DOOR: DoorLimits = DoorLimits {
+    streams_max: 100_000,
+    streams_per_connection_max: 20_000,
+    stall: Duration::from_secs(5 * 60),
+};
+
+/// Beyond this, a change is late for those who wait for it.
+const COALESCE_MAX: Duration = Duration::from_millis(500);
+
+/// Proxies open a stream anew on which nothing came for 5 minutes (spec/proxy.md).
+const KEEP_ALIVE: Duration = Duration::from_secs(4 * 60);
 
 /// How a server runs.
 #[derive(Clone, Debug)]
@@ -42,6 +56,12 @@ pub struct Options {
     pub memory: Budget,
     /// How much of the past the undo log keeps.
     pub undo: Undo,
+    /// What proxies may take of it.
+    pub door: DoorLimits,
+    /// How long changes of a Service wait for each other at most, when they come fast.
+    pub coalesce_max: Duration,
+    /// About how often a stream that has nothing to say shows that it is alive.
+    pub keep_alive: Duration,
     /// How long commits may wait until they are durable together; `None`: each is durable before it is visible.
     pub fsync_interval: Option<Duration>,
     /// How large the store's file may become; there, nothing more is written, and answers go on.
@@ -81,6 +101,9 @@ impl Options {
             endpoints: EndpointsFrom::default(),
             memory: Budget::of_cgroup(),
             undo: UNDO,
+            door: DOOR,
+            coalesce_max: COALESCE_MAX,
+            keep_alive: KEEP_ALIVE,
             fsync_interval: Some(FSYNC_INTERVAL),
             disk_quota_bytes: None,
         }

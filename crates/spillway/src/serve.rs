@@ -12,10 +12,14 @@ use crate::{logs, print};
 /// How long streams and sources may take to end, once a signal said so.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
+/// How long the original takes to let its streams go, which is not at all.
+const DRAIN_AS_LINKERD: Duration = Duration::ZERO;
+
 /// Runs `spillway serve`.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     logs::install(args.log.log_level, args.log.log_format);
-    until_it_ends(args.meaning().unwrap_or_else(|error| error.exit()))
+    let drain = args.drain;
+    until_it_ends(args.meaning().unwrap_or_else(|error| error.exit()), drain)
 }
 
 /// Runs `spillway destination`.
@@ -39,10 +43,10 @@ pub(crate) fn run_as_linkerd(args: DestinationArgs) -> anyhow::Result<()> {
     if let Some(folder) = &temporary {
         options.data = folder.path().to_owned();
     }
-    until_it_ends(options)
+    until_it_ends(options, DRAIN_AS_LINKERD)
 }
 
-fn until_it_ends(options: Options) -> anyhow::Result<()> {
+fn until_it_ends(options: Options, drain: Duration) -> anyhow::Result<()> {
     process::block_on(async {
         let mut signals = Signals::take()?;
         let server = tokio::select! {
@@ -54,11 +58,17 @@ fn until_it_ends(options: Options) -> anyhow::Result<()> {
             signal = signals.next() => tracing::info!(signal, "ending"),
             error = server.failed() => anyhow::bail!(error),
         }
-        tokio::select! {
-            outcome = tokio::time::timeout(STOP_WAIT, server.stop()) => match outcome {
+        let end = async {
+            if !drain.is_zero() {
+                server.drain(drain).await;
+            }
+            match tokio::time::timeout(STOP_WAIT, server.stop()).await {
                 Ok(outcome) => outcome,
                 Err(_) => anyhow::bail!("not everything ended within {STOP_WAIT:?}"),
-            },
+            }
+        };
+        tokio::select! {
+            outcome = end => outcome,
             signal = signals.next() => anyhow::bail!("{signal} again, ending at once"),
         }
     })

@@ -50,6 +50,8 @@ impl Setup {
         options.settings = self.settings.clone();
         options.http2_params = self.http2_params;
         options.endpoints = self.endpoints;
+        // What a stream says of each step is compared, however fast they come.
+        options.coalesce_max = std::time::Duration::ZERO;
     }
 }
 

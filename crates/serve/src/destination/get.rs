@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::stream::BoxStream;
 use model::{ClusterId, Discovery, Revision, Service, ServiceName};
 use store::WakeKey;
 use tonic::Status;
@@ -10,16 +9,15 @@ use tonic::Status;
 use super::cursor::{Cursor, Step};
 use super::look::{Look, Question};
 use super::shared::{Failure, Shared, StreamEnd};
-use super::wire::Message;
-use crate::Subscription;
+use super::wire::{self, Message};
+use crate::{Subscription, Woken};
 
 /// Answers a request, or refuses it (spec §1.5). A refusal comes before the stream, since a proxy retries that
 /// with a longer and longer delay.
-pub(super) async fn get(
-    shared: &Arc<Shared>,
-    path: &str,
-    token: &str,
-) -> Result<BoxStream<'static, Result<Message, Status>>, Status> {
+pub(super) async fn get(shared: &Arc<Shared>, path: &str, token: &str) -> Result<Answer, Status> {
+    if shared.hub.is_ending() {
+        return Err(Status::unavailable("the server is ending"));
+    }
     let authority = resolve::authority(path, &shared.answers.settings.cluster_domain)
         .map_err(|error| Status::invalid_argument(error.to_string()))?;
     let question = Question::new(authority, token);
@@ -33,7 +31,7 @@ pub(super) async fn get(
         Some(object) => accept(&object, path)?,
         None => return Err(absent(&question.service, synced)),
     }
-    Ok(stream(Arc::clone(shared), question))
+    Ok(Answer::new(Arc::clone(shared), question))
 }
 
 /// A Service that may yet come must not be refused for good.
@@ -65,33 +63,8 @@ pub(super) fn accept(service: &Service, path: &str) -> Result<(), Status> {
     }
 }
 
-/// The answer: each next message is made when HTTP/2 asks for it.
-fn stream(shared: Arc<Shared>, question: Question) -> BoxStream<'static, Result<Message, Status>> {
-    let mut keys = vec![WakeKey::service(&question.service)];
-    keys.extend(question.node.iter().map(|node| WakeKey::node(ClusterId::LOCAL, node)));
-    let stream = Stream {
-        subscription: shared.hub.subscribe(&keys),
-        shared,
-        question: Arc::new(question),
-        cursor: Arc::default(),
-        unchanged_until: Revision::default(),
-        sending: None,
-        started: false,
-    };
-    Box::pin(futures::stream::unfold(Some(stream), async |stream| {
-        let mut stream = stream?;
-        let item = stream.next().await?;
-        // After an error there is nothing more.
-        let stream = item.is_ok().then_some(stream);
-        Some((item, stream))
-    }))
-}
-
-/// The places of a stream's keys at the hub.
-const SERVICE: usize = 0;
-const NODE: usize = 1;
-
-struct Stream {
+/// An answer, as it goes on: each next message is made when it is asked for.
+pub struct Answer {
     /// Older than all that was read.
     subscription: Subscription,
     shared: Arc<Shared>,
@@ -102,12 +75,41 @@ struct Stream {
     unchanged_until: Revision,
     /// What it is being told, and how many messages of it it has. `None`: nothing, and there is no more for now.
     sending: Option<(Arc<Step>, usize)>,
+    /// There may be something that it was not told.
+    due: bool,
+    /// The kinds that an answer needs are known.
     started: bool,
+    /// There is nothing more.
+    ended: bool,
 }
 
-impl Stream {
-    /// The next message; `None` when the server stops.
-    async fn next(&mut self) -> Option<Result<Message, Status>> {
+/// The places of a stream's keys at the hub.
+const SERVICE: usize = 0;
+const NODE: usize = 1;
+
+impl Answer {
+    fn new(shared: Arc<Shared>, question: Question) -> Answer {
+        let mut keys = vec![WakeKey::service(&question.service)];
+        keys.extend(question.node.iter().map(|node| WakeKey::node(ClusterId::LOCAL, node)));
+        Answer {
+            subscription: shared.hub.subscribe(&keys),
+            shared,
+            question: Arc::new(question),
+            cursor: Arc::default(),
+            unchanged_until: Revision::default(),
+            sending: None,
+            due: true,
+            started: false,
+            ended: false,
+        }
+    }
+
+    /// The next message; `None` when the server stops, or after an error. Loses nothing when it is dropped before it
+    /// returns.
+    pub async fn next(&mut self) -> Option<Result<Message, Status>> {
+        if self.ended {
+            return None;
+        }
         let stop = self.shared.stop.clone();
         let message = tokio::select! {
             biased;
@@ -120,26 +122,35 @@ impl Stream {
             Some(Err(failure)) => metrics.ended(StreamEnd::of(failure)),
             None => metrics.ended(StreamEnd::Stopped),
         }
+        self.ended = !matches!(message, Some(Ok(_)));
         message.map(|message| message.map_err(|failure| failed(&failure, &self.question)))
     }
 
+    /// The client takes nothing of it: it is given up.
+    pub(crate) fn stalled(&mut self) {
+        self.shared.metrics.ended(StreamEnd::Stalled);
+        self.ended = true;
+    }
+
     async fn message(&mut self) -> Result<Message, Failure> {
-        if !self.started {
-            self.shared.until_synced().await?;
-            self.started = true;
-            self.look().await?;
-        }
         loop {
             if let Some(message) = self.unsent() {
                 return Ok(message);
             }
             // The bytes of what was sent are not held while nothing happens.
-            let again = self.sending.take().is_some_and(|(step, _)| step.again);
-            if !again {
-                let first_change = self.subscription.changed().await;
-                self.unchanged_until = Revision(first_change.0.saturating_sub(1));
+            self.due |= self.sending.take().is_some_and(|(step, _)| step.again);
+            if !self.due {
+                match self.subscription.woken().await {
+                    Woken::Changed(first) => {
+                        self.unchanged_until = Revision(first.0.saturating_sub(1));
+                        self.due = true;
+                    }
+                    Woken::KeepAlive => return Ok(wire::keep_alive()),
+                    Woken::End => return Err(Failure::Ending),
+                }
             }
-            self.look().await?;
+            // On the heap, so that a stream that waits is small.
+            Box::pin(self.look()).await?;
         }
     }
 
@@ -152,6 +163,10 @@ impl Stream {
     }
 
     async fn look(&mut self) -> Result<(), Failure> {
+        if !self.started {
+            self.shared.until_synced().await?;
+            self.started = true;
+        }
         let seen = |place| self.subscription.last_commit(place).unwrap_or_default();
         let look = Look {
             question: Arc::clone(&self.question),
@@ -163,6 +178,7 @@ impl Stream {
         let step = self.shared.look(&look).await?;
         self.cursor = Arc::clone(&step.next);
         self.sending = Some((step, 0));
+        self.due = false;
         Ok(())
     }
 }
@@ -172,6 +188,7 @@ fn failed(failure: &Failure, question: &Question) -> Status {
     let service = &question.service;
     match StreamEnd::of(failure) {
         StreamEnd::Failed => tracing::error!(%service, %failure, "a stream failed"),
+        StreamEnd::Ending => {}
         _ => tracing::info!(%service, %failure, "a stream is too far behind, and ends"),
     }
     Status::unavailable(failure.to_string())

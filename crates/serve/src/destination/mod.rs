@@ -1,7 +1,5 @@
 //! Linkerd's Destination API: Get answers from the store; GetProfile is refused for now.
 
-mod service;
-
 mod explain;
 mod get;
 mod look;
@@ -22,7 +20,6 @@ mod tests;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use futures::stream::BoxStream;
 use model::limits::MESSAGE_BYTES_MAX;
 use resolve::Settings;
 use store::Reader;
@@ -30,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 pub use explain::{ExplainedEndpoint, Explanation};
+pub use get::Answer;
 pub(crate) use shared::StreamEnd;
 pub use shared::{READS_MAX, StreamLimits};
 pub use synced::Needed;
@@ -78,11 +76,7 @@ impl Destination {
     }
 
     /// The answer to a Get: the messages of its stream, or why there is none (spec §1.5).
-    pub async fn get(
-        &self,
-        path: &str,
-        context_token: &str,
-    ) -> Result<BoxStream<'static, Result<Message, Status>>, Status> {
+    pub async fn get(&self, path: &str, context_token: &str) -> Result<Answer, Status> {
         let answer = get::get(&self.shared, path, context_token).await;
         self.shared.metrics.answered("Get", answer.as_ref().err().map(Status::code));
         answer

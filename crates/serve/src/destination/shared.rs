@@ -49,6 +49,9 @@ pub(super) enum Failure {
     /// What the client was told is not known any more.
     #[error("the client is too slow for the changes of this Service")]
     TooSlow,
+    /// The server ends.
+    #[error("the server is ending")]
+    Ending,
     /// Reading panicked; what it was doing is lost, the store is not.
     #[error("reading the store panicked")]
     Panicked,
@@ -57,21 +60,32 @@ pub(super) enum Failure {
 /// Why the server ended a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamEnd {
-    /// The server stops.
+    /// The server stopped at once.
     Stopped,
+    /// The server was ending, and told its streams one after the other.
+    Ending,
     /// What the client was told last is too old to go on from.
     Behind,
+    /// The client took nothing for too long.
+    Stalled,
     /// The store could not be read.
     Failed,
 }
 
 impl StreamEnd {
-    pub(crate) const ALL: [StreamEnd; 3] =
-        [StreamEnd::Stopped, StreamEnd::Behind, StreamEnd::Failed];
+    pub(crate) const ALL: [StreamEnd; 5] = [
+        StreamEnd::Stopped,
+        StreamEnd::Ending,
+        StreamEnd::Behind,
+        StreamEnd::Stalled,
+        StreamEnd::Failed,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             StreamEnd::Stopped => "stopped",
+            StreamEnd::Ending => "ending",
+            StreamEnd::Stalled => "stalled",
             StreamEnd::Behind => "behind",
             StreamEnd::Failed => "failed",
         }
@@ -80,6 +94,7 @@ impl StreamEnd {
     pub(super) fn of(failure: &Failure) -> StreamEnd {
         match failure {
             Failure::Store(store::Error::Trimmed { .. }) | Failure::TooSlow => StreamEnd::Behind,
+            Failure::Ending => StreamEnd::Ending,
             Failure::Store(_) | Failure::Panicked => StreamEnd::Failed,
         }
     }

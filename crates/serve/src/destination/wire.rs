@@ -5,31 +5,35 @@ mod http2;
 
 use std::net::IpAddr;
 
-use bytes::Bytes;
+use bytes::{BufMut as _, Bytes};
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use resolve::{Address, Labels};
 
 pub use http2::{Http2ClientParams, Http2ParamsError, parse_http2_params};
 
-/// What the envelope around a set of addresses takes at most: a tag, and a length of up to 5 bytes.
-const ENVELOPE_BYTES_MAX: usize = 6;
+/// What gRPC puts before a message: a flag, and its length.
+const FRAME_BYTES: usize = 5;
+
+/// What comes before a set of addresses at most: the frame, a tag, and a length of up to 5 bytes.
+const ENVELOPE_BYTES_MAX: usize = FRAME_BYTES + 6;
 
 /// One message of a Get stream, encoded. Cheap to clone: all streams that are told the same share its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub(crate) kind: UpdateKind,
-    pub(crate) bytes: Bytes,
+    /// As gRPC sends it, with its length before it.
+    pub(crate) frame: Bytes,
 }
 
 impl Message {
     /// An encoded `io.linkerd.proxy.destination.Update`.
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+    pub fn bytes(&self) -> Bytes {
+        self.frame.slice(FRAME_BYTES..)
     }
 }
 
-/// The three kinds of message.
+/// The kinds of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpdateKind {
     /// New and changed addresses.
@@ -38,24 +42,28 @@ pub(crate) enum UpdateKind {
     Remove,
     /// There are none.
     NoEndpoints,
+    /// Nothing new: the stream is alive. It is an Add without addresses, which changes nothing for a proxy but that it
+    /// goes on waiting.
+    KeepAlive,
 }
 
 impl UpdateKind {
-    pub(crate) const ALL: [UpdateKind; 3] =
-        [UpdateKind::Add, UpdateKind::Remove, UpdateKind::NoEndpoints];
+    pub(crate) const ALL: [UpdateKind; 4] =
+        [UpdateKind::Add, UpdateKind::Remove, UpdateKind::NoEndpoints, UpdateKind::KeepAlive];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             UpdateKind::Add => "add",
             UpdateKind::Remove => "remove",
             UpdateKind::NoEndpoints => "no_endpoints",
+            UpdateKind::KeepAlive => "keep_alive",
         }
     }
 
     /// The number of its field in `Update`.
     fn field(self) -> u32 {
         match self {
-            UpdateKind::Add => 1,
+            UpdateKind::Add | UpdateKind::KeepAlive => 1,
             UpdateKind::Remove => 2,
             UpdateKind::NoEndpoints => 3,
         }
@@ -80,6 +88,11 @@ pub(crate) fn no_endpoints() -> Message {
     body.finish(UpdateKind::NoEndpoints)
 }
 
+/// Says no more than that the stream is alive.
+pub(crate) fn keep_alive() -> Message {
+    Body::new(usize::MAX).finish(UpdateKind::KeepAlive)
+}
+
 /// A message that is filled until it would be larger than a limit. Room for the envelope is kept before it, so that
 /// it is never moved.
 struct Body {
@@ -98,7 +111,7 @@ impl Body {
     fn push(&mut self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let before = self.bytes.len();
         write(&mut self.bytes);
-        if self.addresses > 0 && self.bytes.len() > self.bytes_max {
+        if self.addresses > 0 && self.bytes.len() - FRAME_BYTES > self.bytes_max {
             self.bytes.truncate(before);
             return false;
         }
@@ -108,13 +121,17 @@ impl Body {
 
     fn finish(mut self, kind: UpdateKind) -> Message {
         let len = (self.bytes.len() - ENVELOPE_BYTES_MAX) as u64;
-        let start = ENVELOPE_BYTES_MAX - 1 - encoded_len_varint(len);
+        let start = ENVELOPE_BYTES_MAX - FRAME_BYTES - 1 - encoded_len_varint(len);
+        let message_len = u32::try_from(self.bytes.len() - start - FRAME_BYTES).unwrap_or(u32::MAX);
         let mut envelope = &mut self.bytes[start..ENVELOPE_BYTES_MAX];
+        // Not compressed.
+        envelope.put_u8(0);
+        envelope.put_u32(message_len);
         encode_key(kind.field(), WireType::LengthDelimited, &mut envelope);
         encode_varint(len, &mut envelope);
         // It may be kept for long, and room to grow would be kept with it.
         self.bytes.shrink_to_fit();
-        Message { kind, bytes: Bytes::from(self.bytes).slice(start..) }
+        Message { kind, frame: Bytes::from(self.bytes).slice(start..) }
     }
 }
 

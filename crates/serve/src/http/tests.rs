@@ -112,11 +112,15 @@ async fn metrics_are_prometheus_text() {
         spillway_updates_sent_total{kind="add"} 1
         spillway_updates_sent_total{kind="remove"} 0
         spillway_updates_sent_total{kind="no_endpoints"} 0
+        spillway_updates_sent_total{kind="keep_alive"} 0
         spillway_answers_total{from="store"} 0
         spillway_answers_total{from="shared"} 0
         spillway_answers_total{from="hot_set"} 0
+        spillway_coalesced_total 0
         spillway_streams_ended_total{reason="stopped"} 0
+        spillway_streams_ended_total{reason="ending"} 0
         spillway_streams_ended_total{reason="behind"} 0
+        spillway_streams_ended_total{reason="stalled"} 0
         spillway_streams_ended_total{reason="failed"} 0
         spillway_requests_total{method="Get",code="OK"} 1
         spillway_source_live{cluster="0",kind="Pod"} 1

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::{EndpointsFrom, PortSet};
 use resolve::Settings;
+use serve::DoorLimits;
 use spillway::{Budget, Options, SourceOptions};
 use store::Undo;
 
@@ -43,6 +44,12 @@ pub(crate) struct ServeArgs {
     /// How large the undo log may be.
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = values::bytes)]
     undo_bytes: usize,
+    /// How long streams may take to end once a signal says so: they end one after the other, so that proxies don't all
+    /// go elsewhere at once. A second signal ends everything now.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
+    pub(crate) drain: Duration,
+    #[command(flatten)]
+    stream: StreamArgs,
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
@@ -50,6 +57,24 @@ pub(crate) struct ServeArgs {
     /// How much is logged, and how.
     #[command(flatten)]
     pub(crate) log: LogArgs,
+}
+
+/// What proxies may take.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Streams")]
+struct StreamArgs {
+    /// Streams that may be open; more are refused with ResourceExhausted.
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = values::count)]
+    max_streams: usize,
+    /// Of these, on one connection.
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = values::count)]
+    max_streams_per_connection: usize,
+    /// A stream whose client takes nothing for so long is ended.
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::wait)]
+    stream_stall: Duration,
+    /// How long changes of a Service wait for each other at most, when they come fast. The first is never delayed.
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = values::duration)]
+    coalesce_max: Duration,
 }
 
 /// Where the cluster's objects come from.
@@ -161,6 +186,12 @@ impl ServeArgs {
             addr: self.addr,
             admin_addr: Some(self.admin_addr),
             memory,
+            door: DoorLimits {
+                streams_max: self.stream.max_streams,
+                streams_per_connection_max: self.stream.max_streams_per_connection,
+                stall: self.stream.stream_stall,
+            },
+            coalesce_max: self.stream.coalesce_max,
             fsync_interval: self.fsync.interval,
             disk_quota_bytes: self.disk_quota.map(|bytes| bytes as u64),
             undo: Undo {

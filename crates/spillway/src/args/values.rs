@@ -76,6 +76,23 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text:?} is out of range"))
 }
 
+/// A span of time that is not nothing.
+pub(super) fn wait(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it can't be 0".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// How many there may be: one at least.
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it can't be 0".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err(format!("{text:?} is not a number")),
+    }
+}
+
 /// When commits reach the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fsync {

@@ -10,10 +10,11 @@ mod supervisor;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use ingest::Delivery;
-use serve::{Destination, Hub, Metrics, StreamLimits};
+use serve::{Destination, Door, Hub, Metrics, StreamLimits};
 use store::{Commit, Reader};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -34,19 +35,23 @@ pub struct Running {
     reader: Reader,
     hub: Arc<Hub>,
     metrics: Arc<Metrics>,
+    situation: Arc<Situation>,
     failure: watch::Receiver<Option<String>>,
     /// Asks which cluster it is. Aborted when dropped.
     confirming: JoinSet<()>,
     /// The listeners' tasks.
     listeners: Vec<JoinHandle<()>>,
     writer: std::thread::JoinHandle<()>,
+    /// Lets nobody in any more.
+    closing: CancellationToken,
     stop: DropGuard,
 }
 
 /// Starts a server: health first, then the store, then its sources and the door for proxies.
 pub async fn start(options: Options) -> anyhow::Result<Running> {
-    let (stop, hub, metrics) =
-        (CancellationToken::new(), Arc::new(Hub::new()), Arc::<Metrics>::default());
+    let (stop, closing) = (CancellationToken::new(), CancellationToken::new());
+    let hub = Arc::new(Hub::paced(options.coalesce_max));
+    let metrics = Arc::<Metrics>::default();
     let guard = stop.clone().drop_guard();
     let situation = Arc::new(Situation::default());
     let failure = watch::Sender::new(None);
@@ -91,8 +96,10 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
         deliveries: deliveries.downgrade(),
     };
     let writer = supervisor::spawn(supervisor, failure.clone())?;
-    let door = async { Ok(serve::serve(listener, destination, stop).await?) };
-    listeners.push(supervise("gRPC", failure.clone(), door));
+    listeners.push(wake(&hub, options.keep_alive, stop.clone()));
+    let (limits, counted) = (options.door, Arc::clone(&metrics));
+    let door = Door { destination, limits, metrics: counted, closing: closing.clone(), stop };
+    listeners.push(tokio::spawn(serve::serve(listener, door)));
     let admin = admin_addr.map(|addr| addr.to_string()).unwrap_or_default();
     tracing::info!(%addr, admin, data = %options.data.display(), "serving");
     let failure = failure.subscribe();
@@ -103,10 +110,12 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
         reader,
         hub,
         metrics,
+        situation,
         failure,
         confirming,
         listeners,
         writer,
+        closing,
         stop: guard,
     })
 }
@@ -132,6 +141,14 @@ fn destination(
         needed: sources.needed(),
     };
     Destination::new(setup, stop)
+}
+
+/// Wakes the streams that are to be told something later.
+fn wake(hub: &Arc<Hub>, keep_alive: Duration, stop: CancellationToken) -> JoinHandle<()> {
+    let hub = Arc::clone(hub);
+    tokio::spawn(async move {
+        stop.run_until_cancelled(hub.run(keep_alive)).await;
+    })
 }
 
 /// Runs a listener; that it fails is a failure of the server.
@@ -184,6 +201,11 @@ impl Running {
         self.metrics.messages_sent()
     }
 
+    /// Answers of Get streams that were made from the store so far, for however many streams each.
+    pub fn answers_made(&self) -> u64 {
+        self.metrics.answers_made()
+    }
+
     /// Returns when the server cannot go on, with the reason: its writer failed, or a listener.
     pub async fn failed(&self) -> String {
         let mut failure = self.failure.clone();
@@ -191,6 +213,14 @@ impl Running {
             Ok(reason) => reason.clone().unwrap_or_default(),
             Err(_) => "all of the server's tasks have ended".to_owned(),
         }
+    }
+
+    /// Lets nobody in any more, and ends the streams one after the other, spread over this time, so that their clients
+    /// don't all go elsewhere at once. Returns when there is none left, or the time is over.
+    pub async fn drain(&self, over: Duration) {
+        self.situation.drain();
+        self.closing.cancel();
+        self.hub.end_all(over).await;
     }
 
     /// Ends it: streams end with OK, what is being committed is committed, then the store is closed.

@@ -18,6 +18,7 @@ use crate::{Budget, memory};
 pub(super) struct Situation {
     opened: Mutex<Option<Opened>>,
     ready: AtomicBool,
+    draining: AtomicBool,
 }
 
 #[derive(Clone)]
@@ -51,6 +52,11 @@ impl Situation {
     ) {
         let (watched, kinds) = (sources.watched(), sources.needed().kinds);
         *self.opened.lock() = Some(Opened { reader, destination, watched, kinds, memory });
+    }
+
+    /// The server is ending: nobody is to come to it any more.
+    pub(super) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
     }
 
     fn now(&self) -> Option<Opened> {
@@ -113,6 +119,9 @@ impl serve::Situation for Situation {
     }
 
     fn waits_for(&self) -> Vec<String> {
+        if self.draining.load(Ordering::Relaxed) {
+            return vec!["the server is ending".to_owned()];
+        }
         if self.ready.load(Ordering::Relaxed) {
             return Vec::new();
         }

@@ -91,10 +91,14 @@ fn an_object_that_cannot_be_read_is_kept_and_passed() {
 
 #[test]
 fn an_object_that_makes_no_sense_in_part_is_counted_and_taken() {
-    check(following(), &[ADDED, ODD, ODD], expect![[r#"
+    check(
+        following(),
+        &[ADDED, ODD, ODD],
+        expect![[r#"
         put n/a@7, put n/c@8, put n/c@8, checkpoint@8
         partial: 2
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

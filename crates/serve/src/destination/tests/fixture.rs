@@ -5,8 +5,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
 use model::limits::MESSAGE_BYTES_MAX;
 use model::{
     Change, ClusterId, EndpointsFrom, Family, Key, Kind, Object, ObjectName, Phase, PortSet,
@@ -22,7 +20,7 @@ use super::super::delta::Answers;
 use super::super::shared::Shared;
 use super::super::wire::tests::text;
 use super::super::wire::{Message, UpdateKind};
-use crate::{Destination, Hub, Metrics, Needed, StreamLimits};
+use crate::{Answer, Destination, Hub, Metrics, Needed, StreamLimits};
 
 pub(super) struct Server {
     pub(super) hub: Arc<Hub>,
@@ -154,14 +152,14 @@ impl Server {
 
 /// A client of one stream, that holds what it was told.
 pub(super) struct Client {
-    stream: BoxStream<'static, Result<Message, Status>>,
+    stream: Answer,
     pub(super) held: BTreeMap<String, String>,
 }
 
 impl Client {
     /// What an idle stream takes, besides the names in its question.
     pub(super) fn bytes(&self) -> usize {
-        std::mem::size_of_val(&*self.stream)
+        std::mem::size_of_val(&self.stream)
     }
 
     /// The next message; there must be one.
@@ -206,6 +204,7 @@ impl Client {
     fn hold(&mut self, update: &Message) {
         match update.kind {
             UpdateKind::NoEndpoints => self.held.clear(),
+            UpdateKind::KeepAlive => {}
             UpdateKind::Remove => {
                 for line in text(update).lines() {
                     self.held.remove(&line[2..]);

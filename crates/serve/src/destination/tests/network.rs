@@ -1,20 +1,63 @@
 //! What only HTTP/2 shows.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Method, Request};
 use linkerd2_proxy_api::destination::GetDestination;
 use linkerd2_proxy_api::destination::destination_client::DestinationClient;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tonic::Code;
 use tonic::transport::Channel;
 
 use super::fixture::{Server, USUAL};
+use crate::{Door, DoorLimits};
 
-async fn connect(server: &Server) -> (DestinationClient<Channel>, tokio::task::JoinHandle<()>) {
+const LIMITS: DoorLimits = DoorLimits {
+    streams_max: 1_000,
+    streams_per_connection_max: 1_000,
+    stall: Duration::from_secs(60),
+};
+
+async fn open(server: &Server, limits: DoorLimits) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let serving = crate::serve(listener, server.destination.clone(), server.stop.clone());
-    let serving = tokio::spawn(async { serving.await.unwrap() });
-    (DestinationClient::connect(format!("http://{addr}")).await.unwrap(), serving)
+    let door = Door {
+        destination: server.destination.clone(),
+        limits,
+        metrics: Arc::clone(&server.metrics),
+        closing: server.stop.child_token(),
+        stop: server.stop.clone(),
+    };
+    (addr, tokio::spawn(crate::serve(listener, door)))
+}
+
+async fn client(addr: SocketAddr) -> DestinationClient<Channel> {
+    DestinationClient::connect(format!("http://{addr}")).await.unwrap()
+}
+
+async fn connect(server: &Server) -> (DestinationClient<Channel>, JoinHandle<()>) {
+    let (addr, serving) = open(server, LIMITS).await;
+    (client(addr).await, serving)
+}
+
+/// Returns when it is so, and fails if that doesn't come.
+async fn until(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it does not come");
+}
+
+/// So many addresses that no window holds them.
+fn large(server: &mut Server) {
+    let ips: Vec<String> = (0..5_000).map(|at| format!("10.1.{}.{}", at / 250, at % 250)).collect();
+    server.bare("web-a", &ips.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 fn request(path: &str) -> GetDestination {
@@ -43,9 +86,7 @@ async fn one_connection_carries_any_number_of_streams() {
 
     // Clients that leave take their streams with them; those that stay get OK when the server stops.
     streams.truncate(100);
-    while server.hub.stream_count() > 100 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(|| server.hub.stream_count() == 100).await;
     server.stop.cancel();
     for stream in &mut streams {
         assert!(stream.message().await.unwrap().is_none());
@@ -71,5 +112,164 @@ async fn what_is_not_served_and_what_is_no_request_is_refused() {
     let refused = client.get_profile(request("10.0.0.1:80")).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::Unimplemented);
     let refused = client.get(request(&"a".repeat(20_000))).await.unwrap_err();
-    assert_eq!(refused.code(), tonic::Code::OutOfRange);
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_takes_nothing_is_ended_with_unavailable() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    large(&mut server);
+    let limits = DoorLimits { stall: Duration::from_millis(200), ..LIMITS };
+    let (addr, _serving) = open(&server, limits).await;
+    let small = Channel::from_shared(format!("http://{addr}")).unwrap();
+    let small = small.initial_stream_window_size(65_535).connect().await.unwrap();
+    let mut stalled = DestinationClient::new(small);
+    let mut stalled = stalled.get(request("web.shop.svc.k.test:80")).await.unwrap();
+    // Another one on the same server is not disturbed, and takes its time for nothing but changes.
+    let mut calm = client(addr).await.get(request("web.shop.svc.k.test:80")).await.unwrap();
+    assert_eq!(addresses(calm.get_mut().message().await.unwrap()), 5_000);
+    until(|| server.hub.stream_count() == 1).await;
+    let ended = stalled.get_mut().message().await.unwrap_err();
+    assert_eq!(ended.code(), Code::Unavailable, "{ended:?}");
+    server.bare("web-b", &["10.2.0.1"]);
+    assert_eq!(addresses(calm.get_mut().message().await.unwrap()), 1);
+}
+
+fn addresses(update: Option<linkerd2_proxy_api::destination::Update>) -> usize {
+    match update.unwrap().update.unwrap() {
+        linkerd2_proxy_api::destination::update::Update::Add(set) => set.addrs.len(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_have_limits_in_all_and_on_each_connection() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let limits = DoorLimits { streams_max: 3, streams_per_connection_max: 2, ..LIMITS };
+    let (addr, _serving) = open(&server, limits).await;
+    let (mut one, mut two) = (client(addr).await, client(addr).await);
+    let web = || request("web.shop.svc.k.test:80");
+    let first = one.get(web()).await.unwrap();
+    let second = one.get(web()).await.unwrap();
+    let refused = one.get(web()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(refused.message().contains("--max-streams-per-connection"), "{refused}");
+    let third = two.get(web()).await.unwrap();
+    let refused = two.get(web()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(refused.message().ends_with("(--max-streams)"), "{refused}");
+    // A stream that is refused for another reason takes no place either.
+    drop(second);
+    until(|| server.hub.stream_count() == 2).await;
+    for _ in 0..5 {
+        let absent = two.get(request("none.shop.svc.k.test:80")).await.unwrap_err();
+        assert_eq!(absent.code(), Code::NotFound);
+    }
+    let fourth = two.get(web()).await.unwrap();
+    drop((first, third, fourth));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quiet_stream_shows_that_it_is_alive() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    server.bare("web-a", &["10.1.0.1"]);
+    let (mut client, _serving) = connect(&server).await;
+    let mut stream = client.get(request("web.shop.svc.k.test:80")).await.unwrap().into_inner();
+    assert_eq!(addresses(stream.message().await.unwrap()), 1);
+    let hub = Arc::clone(&server.hub);
+    let waking = tokio::spawn(async move { hub.run(Duration::from_millis(300)).await });
+    for _ in 0..2 {
+        assert_eq!(addresses(stream.message().await.unwrap()), 0);
+    }
+    waking.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_end_one_after_the_other() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let (mut client, _serving) = connect(&server).await;
+    let mut streams = Vec::new();
+    for _ in 0..100 {
+        streams.push(client.get(request("web.shop.svc.k.test:80")).await.unwrap().into_inner());
+    }
+    for stream in &mut streams {
+        stream.message().await.unwrap();
+    }
+    let hub = Arc::clone(&server.hub);
+    let ending = tokio::spawn(async move { hub.end_all(Duration::from_secs(1)).await });
+    let mut counts = std::collections::BTreeSet::new();
+    while server.hub.stream_count() > 0 {
+        counts.insert(server.hub.stream_count());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    ending.await.unwrap();
+    assert!(counts.len() > 10, "not all at once: {counts:?}");
+    for stream in &mut streams {
+        assert_eq!(stream.message().await.unwrap_err().code(), Code::Unavailable);
+    }
+    let late = client.get(request("web.shop.svc.k.test:80")).await.unwrap_err();
+    assert_eq!(late.code(), Code::Unavailable, "the server is ending");
+}
+
+/// What a client that speaks HTTP/2 and little gRPC is answered: the HTTP status, and gRPC's.
+async fn raw(addr: SocketAddr, request: Request<()>, body: &[u8]) -> (u16, Option<String>) {
+    let socket = TcpStream::connect(addr).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(socket).await.unwrap();
+    let driving = tokio::spawn(connection);
+    let (response, mut stream) = client.send_request(request, false).unwrap();
+    stream.send_data(Bytes::copy_from_slice(body), true).unwrap();
+    let response = response.await.unwrap();
+    let status = response.headers().get("grpc-status").map(|it| it.to_str().unwrap().to_owned());
+    driving.abort();
+    (response.status().as_u16(), status)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_grpc_is_told_so() {
+    let server = Server::start(USUAL);
+    let (addr, _serving) = open(&server, LIMITS).await;
+    let request = |method: Method, content_type: &str, path: &str| {
+        let uri = format!("http://{addr}/io.linkerd.proxy.destination.Destination/{path}");
+        let request = Request::builder().method(method).uri(uri);
+        request.header("content-type", content_type).body(()).unwrap()
+    };
+    let grpc = |path: &str| request(Method::POST, "application/grpc", path);
+    assert_eq!(raw(addr, request(Method::GET, "application/grpc", "Get"), b"").await, (405, None));
+    assert_eq!(raw(addr, request(Method::POST, "text/html", "Get"), b"").await, (415, None));
+    let code = |code: Code| (200, Some((code as i32).to_string()));
+    assert_eq!(raw(addr, grpc("Put"), b"").await, code(Code::Unimplemented));
+    assert_eq!(raw(addr, grpc("Get"), b"").await, code(Code::Internal));
+    assert_eq!(raw(addr, grpc("Get"), b"\0\0\0\0\x05a").await, code(Code::Internal));
+    assert_eq!(raw(addr, grpc("Get"), b"\x01\0\0\0\0").await, code(Code::Unimplemented));
+    assert_eq!(raw(addr, grpc("Get"), b"\0\0\0\0\x01\xff").await, code(Code::Internal));
+    assert_eq!(raw(addr, grpc("Get"), b"\0\0\0\0\0").await, code(Code::InvalidArgument));
+    assert_eq!(raw(addr, grpc("Get"), &[0; 20_000]).await, code(Code::ResourceExhausted));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_open_and_give_up_leave_nothing() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    large(&mut server);
+    let (addr, _serving) = open(&server, LIMITS).await;
+    let calm = client(addr).await.get(request("web.shop.svc.k.test:80")).await.unwrap();
+    for _ in 0..20 {
+        let mut hasty = client(addr).await;
+        let opened: Vec<_> = (0..50)
+            .map(|_| {
+                let mut client = hasty.clone();
+                tokio::spawn(async move { client.get(request("web.shop.svc.k.test:80")).await })
+            })
+            .collect();
+        for one in opened.iter().step_by(2) {
+            one.abort();
+        }
+        hasty.get(request("web.shop.svc.k.test:80")).await.unwrap();
+    }
+    until(|| server.hub.stream_count() == 1).await;
+    assert_eq!(addresses(calm.into_inner().message().await.unwrap()), 5_000);
 }

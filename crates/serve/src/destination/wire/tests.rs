@@ -14,7 +14,7 @@ use super::*;
 
 /// What a client decodes.
 pub(crate) fn decoded(message: &Message) -> pb::Update {
-    pb::Update::decode(message.bytes.clone()).unwrap()
+    pb::Update::decode(message.bytes()).unwrap()
 }
 
 /// A message, line by line: addresses in their order, labels sorted, what is absent left out.
@@ -230,7 +230,7 @@ fn what_is_encoded_is_what_prost_would_encode() {
             assert!(adds.push(&[address.clone(), address], None));
             let message = adds.finish().unwrap();
             let update = decoded(&message);
-            assert_eq!(update.encoded_len(), message.bytes.len());
+            assert_eq!(update.encoded_len(), message.bytes().len());
             assert_eq!(pb::Update::decode(&*update.encode_to_vec()).unwrap(), update);
             assert_eq!(removed(ip.parse().unwrap(), port).port, u32::from(port));
         }
@@ -247,7 +247,7 @@ fn an_add_is_filled_to_the_last_byte_that_fits() {
         assert!(one_more(&mut adds, 0));
         let one = adds.0.bytes.len() - before;
         let fits = (1..2_000).take_while(|last| one_more(&mut adds, *last as u8)).count();
-        let bytes = adds.finish().unwrap().bytes.len();
+        let bytes = adds.finish().unwrap().bytes().len();
         assert!(bytes <= bytes_max && bytes + one + 2 + ENVELOPE_BYTES_MAX > bytes_max, "{fits}");
     }
 }
@@ -268,7 +268,7 @@ fn a_remove_is_filled_to_the_last_byte_that_fits() {
     let mark = removes.mark();
     assert!(!removes.push(ip(200), &[80]) && removes.mark().bytes == mark.bytes);
     let message = removes.finish().unwrap();
-    let bytes = message.bytes.len();
+    let bytes = message.bytes().len();
     assert!(bytes <= 200 && bytes + 12 + ENVELOPE_BYTES_MAX > 200, "{bytes}");
     assert_eq!(text(&message).lines().count(), fits);
     let mut tiny = Removes::new(1);

@@ -1,0 +1,109 @@
+//! One connection: its streams, its pings, its end.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::{Ping, PingPong};
+use tokio::net::TcpStream;
+
+use super::Open;
+use super::call;
+
+/// How long a client may take to begin.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// Proxies send no pings of their own, so it is for the server to notice that one is gone.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PONG_MAX: Duration = Duration::from_secs(10);
+
+/// Once everything is to end, a client has so long to take what is on its way.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+
+/// Streams of a connection that were reset before they were accepted. A sidecar carries the streams of many
+/// proxies on one connection and may give up hundreds at once; with HTTP/2's usual 20 that connection would be
+/// closed as an attack.
+const RESET_STREAMS_MAX: usize = 1_024;
+
+/// Bytes of a request's headers, and of a stream's messages that are handed to the connection before it takes them.
+const HEADER_BYTES_MAX: u32 = 16 << 10;
+const SEND_BUFFER_BYTES_MAX: usize = 64 << 10;
+
+/// Serves a connection to its end.
+pub(super) async fn serve(socket: TcpStream, open: Arc<Open>) {
+    // It fails on a socket that is closed already, which is found out soon enough.
+    socket.set_nodelay(true).ok();
+    let mut builder = h2::server::Builder::new();
+    builder
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
+        .max_pending_accept_reset_streams(RESET_STREAMS_MAX);
+    let handshake = builder.handshake::<_, Bytes>(socket);
+    let Ok(Ok(mut connection)) = tokio::time::timeout(HANDSHAKE_MAX, handshake).await else {
+        tracing::debug!("a client does not speak HTTP/2");
+        return;
+    };
+    let mut pings = connection.ping_pong();
+    let gone = async {
+        match &mut pings {
+            Some(pings) => unanswered(pings).await,
+            None => std::future::pending().await,
+        }
+    };
+    let (closing, stop) = (open.door.closing.clone(), open.door.stop.clone());
+    let stopped = async {
+        stop.cancelled().await;
+        tokio::time::sleep(CLOSE_MAX).await;
+    };
+    tokio::pin!(gone, stopped);
+    let (mut going_away, streams) = (false, Arc::new(AtomicUsize::new(0)));
+    loop {
+        tokio::select! {
+            accepted = connection.accept() => match accepted {
+                Some(Ok((request, respond))) => {
+                    tokio::spawn(call::answer(request, respond, Arc::clone(&open), Arc::clone(&streams)));
+                }
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "a connection failed");
+                    return;
+                }
+                None => return,
+            },
+            () = closed(&closing, &stop), if !going_away => {
+                connection.graceful_shutdown();
+                going_away = true;
+            }
+            () = &mut gone => {
+                tracing::debug!("a client does not answer pings");
+                return;
+            }
+            () = &mut stopped => return,
+        }
+    }
+}
+
+async fn closed(
+    closing: &tokio_util::sync::CancellationToken,
+    stop: &tokio_util::sync::CancellationToken,
+) {
+    tokio::select! {
+        () = closing.cancelled() => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// Returns when a ping is not answered.
+async fn unanswered(pings: &mut PingPong) {
+    loop {
+        tokio::time::sleep(PING_INTERVAL).await;
+        if pings.send_ping(Ping::opaque()).is_err() {
+            return;
+        }
+        let pong = tokio::time::timeout(PONG_MAX, poll_fn(|cx| pings.poll_pong(cx))).await;
+        if !matches!(pong, Ok(Ok(_))) {
+            return;
+        }
+    }
+}
