@@ -127,7 +127,11 @@ impl Store {
             no_endpoints: true,
             metrics: Arc::new(Metrics::new()),
             // Nothing is kept: what is measured is the making of answers.
-            limits: StreamLimits { reads_max: serve::READS_MAX, hot_bytes: 0 },
+            limits: StreamLimits {
+                reads_max: serve::READS_MAX,
+                hot_bytes: 0,
+                sending_bytes: 16 << 20,
+            },
             needed: Needed { kinds: Vec::new(), refused: Arc::new(|_| false) },
         };
         let destination = Destination::new(setup, CancellationToken::new());

@@ -9,7 +9,6 @@ mod world;
 
 use std::sync::Arc;
 
-use futures::StreamExt as _;
 use harness::crash::{CrashVolume, Image};
 use harness::shown::{Said, Shown, differences};
 use linkerd2_proxy_api::destination as pb;
@@ -19,7 +18,7 @@ use resolve::Settings;
 use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
 use store::{Config, Fsync, Reader, Undo, Writer};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status};
+use tonic::Code;
 
 use oracle::{Question, truth};
 use world::{Dice, World};
@@ -97,7 +96,7 @@ impl Door {
             http2: None,
             no_endpoints: true,
             metrics: Arc::new(Metrics::new()),
-            limits: StreamLimits { reads_max: 4, hot_bytes },
+            limits: StreamLimits { reads_max: 4, hot_bytes, sending_bytes: 16 << 20 },
             needed: Needed {
                 kinds: EndpointsFrom::Slices.kinds().collect(),
                 refused: Arc::new(|_| false),

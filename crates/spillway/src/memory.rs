@@ -36,6 +36,8 @@ pub struct Budget {
     pub hot_bytes: usize,
     /// Answers, encoded, for those who ask the same.
     pub answers_bytes: usize,
+    /// Answers besides these, on their way to clients that take them slowly.
+    pub sending_bytes: usize,
     /// Deliveries that wait for the writer, of all sources.
     pub deliveries_max: usize,
     /// Streams that read the store at the same time.
@@ -44,7 +46,7 @@ pub struct Budget {
 
 impl Budget {
     /// Divides this much: a thirty-second each for the cache and what is kept decoded, a sixteenth for answers, a quarter
-    /// each for what comes in and what goes out.
+    /// each for what comes in, what is read, and what goes out.
     pub fn of(total_bytes: u64) -> Budget {
         let part = |parts: u64| usize::try_from(total_bytes / parts).unwrap_or(usize::MAX);
         let count = |bytes: u64, each: u64, max: usize| {
@@ -55,6 +57,7 @@ impl Budget {
             cache_bytes: part(32),
             hot_bytes: part(32),
             answers_bytes: part(16),
+            sending_bytes: part(4),
             deliveries_max: count(total_bytes / 4, DELIVERY_BYTES, DELIVERIES_WAITING_MAX),
             reads_max: count(total_bytes / 4, READ_BYTES, serve::READS_MAX),
         }
@@ -71,12 +74,13 @@ impl Budget {
     }
 
     /// Its parts by name, in bytes.
-    pub fn parts(&self) -> [(&'static str, u64); 6] {
+    pub fn parts(&self) -> [(&'static str, u64); 7] {
         [
             ("total", self.total_bytes),
             ("store_cache", self.cache_bytes as u64),
             ("hot_set", self.hot_bytes as u64),
             ("answers", self.answers_bytes as u64),
+            ("sending", self.sending_bytes as u64),
             ("ingest", self.deliveries_max as u64 * DELIVERY_BYTES),
             ("streams", self.reads_max as u64 * READ_BYTES),
         ]

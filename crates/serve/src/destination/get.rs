@@ -126,9 +126,10 @@ impl Answer {
         message.map(|message| message.map_err(|failure| failed(&failure, &self.question)))
     }
 
-    /// The client takes nothing of it: it is given up.
-    pub(crate) fn stalled(&mut self) {
-        self.shared.metrics.ended(StreamEnd::Stalled);
+    /// It is given up, since the client doesn't take it.
+    pub(crate) fn give_up(&mut self, end: StreamEnd) {
+        tracing::info!(service = %self.question.service, reason = end.name(), "a stream is given up");
+        self.shared.metrics.ended(end);
         self.ended = true;
     }
 

@@ -162,7 +162,10 @@ impl Look {
                 _ => return Ok(None),
             },
         };
-        let step = self.cursor.step(self.unchanged_until, &position, &rows, &shared.answers)?;
+        let mut step = self.cursor.step(self.unchanged_until, &position, &rows, &shared.answers)?;
+        for message in &mut step.messages {
+            message.frame = shared.afloat.count(std::mem::take(&mut message.frame));
+        }
         let step = Arc::new(step);
         claim.done(Value::Step(Arc::clone(&step)), seen);
         Ok(Some((step, AnswerFrom::Store)))

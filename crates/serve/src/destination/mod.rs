@@ -1,5 +1,7 @@
 //! Linkerd's Destination API: Get answers from the store; GetProfile is refused for now.
 
+mod afloat;
+
 mod explain;
 mod get;
 mod look;
@@ -35,6 +37,7 @@ pub(crate) use wire::UpdateKind;
 pub use wire::{Http2ClientParams, Http2ParamsError, Message, parse_http2_params};
 
 use crate::{Hub, Metrics};
+use afloat::Afloat;
 use shared::Shared;
 
 /// The Destination service.
@@ -90,6 +93,16 @@ impl Destination {
         address: IpAddr,
     ) -> Result<Explanation, Status> {
         explain::explain(&self.shared, path, context_token, address).await
+    }
+
+    /// Bytes of answers that are in memory, kept or on their way.
+    pub fn afloat_bytes(&self) -> u64 {
+        self.shared.afloat.bytes() as u64
+    }
+
+    /// Counts them.
+    pub(crate) fn afloat(&self) -> &Arc<Afloat> {
+        &self.shared.afloat
     }
 
     /// Bytes of answers that are kept, about.

@@ -7,6 +7,7 @@ use store::{Reader, Snapshot};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::afloat::Afloat;
 use super::delta::Answers;
 use super::hot::{Hot, Seen};
 use super::synced::{Needed, Synced};
@@ -26,6 +27,8 @@ pub struct StreamLimits {
     pub reads_max: usize,
     /// Bytes of answers that are kept, for those who ask the same.
     pub hot_bytes: usize,
+    /// Bytes of answers besides these, on their way to clients that take them slowly.
+    pub sending_bytes: usize,
 }
 
 /// What all streams share.
@@ -35,6 +38,7 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) stop: CancellationToken,
     pub(super) hot: Arc<Hot>,
+    pub(super) afloat: Arc<Afloat>,
     reader: Reader,
     reads: Arc<Semaphore>,
     synced: Synced,
@@ -68,16 +72,19 @@ pub(crate) enum StreamEnd {
     Behind,
     /// The client took nothing for too long.
     Stalled,
+    /// The client was slow, and the memory of what it was being told was needed.
+    Evicted,
     /// The store could not be read.
     Failed,
 }
 
 impl StreamEnd {
-    pub(crate) const ALL: [StreamEnd; 5] = [
+    pub(crate) const ALL: [StreamEnd; 6] = [
         StreamEnd::Stopped,
         StreamEnd::Ending,
         StreamEnd::Behind,
         StreamEnd::Stalled,
+        StreamEnd::Evicted,
         StreamEnd::Failed,
     ];
 
@@ -86,6 +93,7 @@ impl StreamEnd {
             StreamEnd::Stopped => "stopped",
             StreamEnd::Ending => "ending",
             StreamEnd::Stalled => "stalled",
+            StreamEnd::Evicted => "evicted",
             StreamEnd::Behind => "behind",
             StreamEnd::Failed => "failed",
         }
@@ -112,7 +120,18 @@ impl Shared {
     ) -> Shared {
         let reads = Arc::new(Semaphore::new(limits.reads_max));
         let hot = Arc::new(Hot::new(limits.hot_bytes));
-        Shared { hub, answers, metrics, stop, hot, reader, reads, synced: Synced::new(needed) }
+        let afloat = Afloat::new(limits.hot_bytes.saturating_add(limits.sending_bytes));
+        Shared {
+            hub,
+            answers,
+            metrics,
+            stop,
+            hot,
+            afloat,
+            reader,
+            reads,
+            synced: Synced::new(needed),
+        }
     }
 
     /// Reads the newest revision on a thread that may block; so many at a time as memory allows. What is read is what

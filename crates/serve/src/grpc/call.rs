@@ -17,6 +17,7 @@ use tonic::{Code, Status};
 
 use super::Open;
 use crate::Answer;
+use crate::destination::StreamEnd;
 
 /// Bytes of a request: a name, a port and a token of a few hundred bytes.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -36,8 +37,8 @@ const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 enum Blocked {
     /// The client has given it up, or is gone.
     Gone,
-    /// The client takes nothing.
-    Stalled,
+    /// The client doesn't take it.
+    GivenUp(StreamEnd),
 }
 
 /// Answers a call to its end.
@@ -74,8 +75,8 @@ pub(super) async fn answer(
             Some(Ok(message)) => match write(&mut stream, message.frame, &open).await {
                 Ok(()) => {}
                 Err(Blocked::Gone) => return,
-                Err(Blocked::Stalled) => {
-                    answer.stalled();
+                Err(Blocked::GivenUp(end)) => {
+                    answer.give_up(end);
                     // What HTTP/2 has of a message can't be taken back, and this code is gRPC's Unavailable.
                     stream.send_reset(Reason::REFUSED_STREAM);
                     return;
@@ -107,19 +108,20 @@ async fn write(
         stream.reserve_capacity(frame.len().min(OFFER_BYTES_MAX));
         let mut capacity = stream.capacity();
         if capacity == 0 {
+            let waiting = open.door.destination.afloat().wait(&frame);
             let waited = async {
                 tokio::select! {
-                    () = stop.cancelled() => None,
-                    capacity = poll_fn(|cx| stream.poll_capacity(cx)) => capacity,
+                    () = stop.cancelled() => Err(Blocked::Gone),
+                    () = waiting.given_up() => Err(Blocked::GivenUp(StreamEnd::Evicted)),
+                    capacity = poll_fn(|cx| stream.poll_capacity(cx)) => match capacity {
+                        Some(Ok(capacity)) => Ok(capacity),
+                        _ => Err(Blocked::Gone),
+                    },
                 }
             };
             // On the heap, so that a stream that waits for changes has no timer.
             let waited = Box::pin(tokio::time::timeout(stall, waited)).await;
-            capacity = match waited {
-                Ok(Some(Ok(capacity))) => capacity,
-                Ok(_) => return Err(Blocked::Gone),
-                Err(_) => return Err(Blocked::Stalled),
-            };
+            capacity = waited.unwrap_or(Err(Blocked::GivenUp(StreamEnd::Stalled)))?;
         }
         let portion = frame.split_to(capacity.min(frame.len()));
         stream.send_data(portion, false).map_err(|_| Blocked::Gone)?;

@@ -121,6 +121,7 @@ async fn metrics_are_prometheus_text() {
         spillway_streams_ended_total{reason="ending"} 0
         spillway_streams_ended_total{reason="behind"} 0
         spillway_streams_ended_total{reason="stalled"} 0
+        spillway_streams_ended_total{reason="evicted"} 0
         spillway_streams_ended_total{reason="failed"} 0
         spillway_requests_total{method="Get",code="OK"} 1
         spillway_source_live{cluster="0",kind="Pod"} 1

@@ -129,7 +129,7 @@ fn destination(
     sources: &Sources,
     stop: CancellationToken,
 ) -> Destination {
-    let Budget { reads_max, answers_bytes, .. } = options.memory;
+    let Budget { reads_max, answers_bytes, sending_bytes, .. } = options.memory;
     let setup = serve::Setup {
         reader: reader.clone(),
         hub: Arc::clone(hub),
@@ -137,7 +137,7 @@ fn destination(
         http2: options.http2_params,
         no_endpoints: options.no_endpoints,
         metrics: Arc::clone(metrics),
-        limits: StreamLimits { reads_max, hot_bytes: answers_bytes },
+        limits: StreamLimits { reads_max, hot_bytes: answers_bytes, sending_bytes },
         needed: sources.needed(),
     };
     Destination::new(setup, stop)

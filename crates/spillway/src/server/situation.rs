@@ -88,6 +88,9 @@ impl serve::Situation for Situation {
                 "store_cache" => Some(reader.cache_bytes()),
                 "hot_set" => Some(reader.hot_bytes()),
                 "answers" => Some(destination.hot_bytes()),
+                "sending" => {
+                    Some(destination.afloat_bytes().saturating_sub(destination.hot_bytes()))
+                }
                 _ => None,
             };
             MemoryPart { name, budget: Some(budget), used }

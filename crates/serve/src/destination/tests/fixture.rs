@@ -37,6 +37,7 @@ pub(super) struct Choice {
     pub(super) message_bytes_max: usize,
     pub(super) undo_bytes_max: u64,
     pub(super) hot_bytes: usize,
+    pub(super) sending_bytes: usize,
     pub(super) synced: bool,
     pub(super) no_endpoints: bool,
 }
@@ -45,6 +46,7 @@ pub(super) const USUAL: Choice = Choice {
     message_bytes_max: MESSAGE_BYTES_MAX,
     undo_bytes_max: 10_000_000,
     hot_bytes: 1 << 20,
+    sending_bytes: 16 << 20,
     synced: true,
     no_endpoints: true,
 };
@@ -70,7 +72,11 @@ impl Server {
             no_endpoints: choice.no_endpoints,
             message_bytes_max: choice.message_bytes_max,
         };
-        let limits = StreamLimits { reads_max: 4, hot_bytes: choice.hot_bytes };
+        let limits = StreamLimits {
+            reads_max: 4,
+            hot_bytes: choice.hot_bytes,
+            sending_bytes: choice.sending_bytes,
+        };
         let (for_hub, for_metrics) = (Arc::clone(&hub), Arc::clone(&metrics));
         let needed =
             Needed { kinds: EndpointsFrom::Slices.kinds().collect(), refused: Arc::new(|_| false) };

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tonic::Code;
 use tonic::transport::Channel;
 
-use super::fixture::{Server, USUAL};
+use super::fixture::{Choice, Server, USUAL};
 use crate::{Door, DoorLimits};
 
 const LIMITS: DoorLimits = DoorLimits {
@@ -134,6 +134,42 @@ async fn a_client_that_takes_nothing_is_ended_with_unavailable() {
     assert_eq!(ended.code(), Code::Unavailable, "{ended:?}");
     server.bare("web-b", &["10.2.0.1"]);
     assert_eq!(addresses(calm.get_mut().message().await.unwrap()), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_clients_hold_no_more_than_their_share() {
+    let limit = 600_000;
+    let mut server = Server::start(Choice { hot_bytes: 0, sending_bytes: limit, ..USUAL });
+    server.web();
+    large(&mut server);
+    let (addr, _serving) = open(&server, LIMITS).await;
+    let mut calm = client(addr).await.get(request("web.shop.svc.k.test:80")).await.unwrap();
+    assert_eq!(addresses(calm.get_mut().message().await.unwrap()), 5_000);
+    let (mut slow, mut most) = (Vec::new(), 0);
+    for number in 0..30 {
+        // Each holds an answer that no other has.
+        server.bare("web-b", &[&format!("10.2.0.{number}")]);
+        let channel = Channel::from_shared(format!("http://{addr}")).unwrap();
+        let channel = channel.initial_stream_window_size(65_535).connect().await.unwrap();
+        let mut client = DestinationClient::new(channel);
+        slow.push(client.get(request("web.shop.svc.k.test:80")).await.unwrap());
+        let held = slow.len();
+        until(|| server.destination.afloat_bytes() > 0 || held == 0).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        most = most.max(server.destination.afloat_bytes());
+    }
+    let message = 200_000;
+    assert!(most <= (limit + message) as u64, "{most} bytes were afloat");
+    until(|| server.hub.stream_count() < 10).await;
+    let ended = slow[0].get_mut().message().await.unwrap_err();
+    assert_eq!(ended.code(), Code::Unavailable);
+    // Whoever reads is not among them.
+    server.bare("web-c", &["10.3.0.1"]);
+    let mut told = 0;
+    while told < 1 {
+        let update = calm.get_mut().message().await.unwrap().unwrap();
+        told += usize::from(format!("{update:?}").contains("Ipv4(167968769)"));
+    }
 }
 
 fn addresses(update: Option<linkerd2_proxy_api::destination::Update>) -> usize {
