@@ -12,7 +12,7 @@ use model::{Change, Key, Kind, Object, Time};
 use prost::Message as _;
 use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde_json::json;
-use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
+use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Oversize, Setup, StreamLimits};
 use store::{Reader, Writer};
 use tokio_util::sync::CancellationToken;
 
@@ -127,6 +127,7 @@ impl Store {
             no_endpoints: true,
             metrics: Arc::new(Metrics::new()),
             // Nothing is kept: what is measured is the making of answers.
+            oversize: Oversize { subset: true, endpoints_max: None },
             limits: StreamLimits {
                 reads_max: serve::READS_MAX,
                 hot_bytes: 0,

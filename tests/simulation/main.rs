@@ -15,7 +15,7 @@ use linkerd2_proxy_api::destination as pb;
 use model::{EndpointsFrom, PortSet, Revision, Time};
 use prost::Message as _;
 use resolve::Settings;
-use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Setup, StreamLimits};
+use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Oversize, Setup, StreamLimits};
 use store::{Config, Fsync, Reader, Undo, Writer};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
@@ -96,6 +96,7 @@ impl Door {
             http2: None,
             no_endpoints: true,
             metrics: Arc::new(Metrics::new()),
+            oversize: Oversize { subset: true, endpoints_max: None },
             limits: StreamLimits { reads_max: 4, hot_bytes, sending_bytes: 16 << 20 },
             needed: Needed {
                 kinds: EndpointsFrom::Slices.kinds().collect(),

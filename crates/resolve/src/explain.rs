@@ -10,6 +10,8 @@ use crate::render::Address;
 pub enum Exclusion {
     /// There is no Service.
     NoService,
+    /// The Service is too large, and it is in the part of other clients.
+    Bucket,
     /// Another hostname is asked for.
     Hostname,
     /// The slice doesn't have the port.
@@ -33,6 +35,7 @@ impl Exclusion {
     pub fn rule(self) -> &'static str {
         match self {
             Exclusion::NoService => "spec §1.5",
+            Exclusion::Bucket => "--oversize=subset",
             Exclusion::Port => "spec §2.3",
             Exclusion::Outranked => "spec §2.4",
             Exclusion::Hostname
@@ -76,13 +79,17 @@ impl Lens {
         };
         let hostname =
             self.hostname.as_ref().map_or(String::new(), |name| format!(", hostname {name}"));
-        format!("{port}{hostname}{filter}")
+        let bucket = self.bucket.map_or(String::new(), |bucket| {
+            format!(", subset {} of {}", bucket.index, 1_u64 << bucket.bits)
+        });
+        format!("{port}{hostname}{filter}{bucket}")
     }
 
     /// What an exclusion means in this view.
     pub fn words(&self, exclusion: Exclusion) -> String {
         match exclusion {
             Exclusion::NoService => "there is no such Service".to_owned(),
+            Exclusion::Bucket => "it is in the subset of other clients".to_owned(),
             Exclusion::Hostname => {
                 let hostname = self.hostname.as_deref().unwrap_or_default();
                 format!("its hostname is not {hostname}")

@@ -5,7 +5,7 @@ use model::{PortKey, Service, ServiceName, Signature};
 use crate::hints::zone_filter;
 use crate::mirror::{MirrorLabels, mirrors};
 use crate::port::port_key;
-use crate::{Labels, Settings};
+use crate::{Bucket, Labels, Settings};
 
 /// What a Get asks for, and of its caller what the answer may depend on. Streams with equal views get equal
 /// answers.
@@ -22,6 +22,8 @@ pub struct View {
     /// The client's node. It matters under local traffic policy only; elsewhere it may be left out, so that
     /// the clients of a zone share their view.
     pub node: Option<String>,
+    /// The part of a Service that is too large; `None`: all of it.
+    pub bucket: Option<Bucket>,
 }
 
 /// A view at one revision. Equal lenses project equal claims to equal addresses.
@@ -35,6 +37,7 @@ pub struct Lens {
     pub(crate) hostname: Option<String>,
     pub(crate) zone: Option<String>,
     pub(crate) filter: Filter,
+    pub(crate) bucket: Option<Bucket>,
     pub(crate) mirror_labels: MirrorLabels,
     set_labels: Labels<'static>,
 }
@@ -87,6 +90,7 @@ impl Lens {
             hostname: view.hostname.clone(),
             zone,
             filter,
+            bucket: view.bucket,
             mirror_labels,
             set_labels,
         }

@@ -6,6 +6,7 @@
 mod settings;
 
 mod authority;
+mod bucket;
 mod caller;
 
 mod explain;
@@ -22,6 +23,7 @@ mod protocol;
 mod join;
 
 pub use authority::{Authority, AuthorityError, authority};
+pub use bucket::{Bucket, client_number};
 pub use caller::{Caller, caller};
 pub use explain::Exclusion;
 pub use hints::hostname_signatures;

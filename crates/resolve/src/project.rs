@@ -38,6 +38,9 @@ impl Lens {
         claim: &Claim,
         claims: &[Claim],
     ) -> Result<u16, Exclusion> {
+        if self.bucket.is_some_and(|bucket| !bucket.has(claim.ip)) {
+            return Err(Exclusion::Bucket);
+        }
         let check = |passes: bool, otherwise| if passes { Ok(()) } else { Err(otherwise) };
         check(self.is_asked_for(claim.hostname.as_deref()), Exclusion::Hostname)?;
         let port = claim.slice.port(key).ok_or(Exclusion::Port)?;

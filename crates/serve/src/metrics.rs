@@ -98,6 +98,9 @@ pub struct Metrics {
     updates: [AtomicU64; UpdateKind::ALL.len()],
     /// By `AnswerFrom`.
     answers: [AtomicU64; AnswerFrom::ALL.len()],
+    /// First answers that were a part of what there is, and that were in several messages.
+    subsets: AtomicU64,
+    chunked: AtomicU64,
     /// By `StreamEnd`.
     ends: [AtomicU64; StreamEnd::ALL.len()],
     reopened: AtomicU64,
@@ -116,6 +119,8 @@ impl Default for Metrics {
             requests: Mutex::default(),
             updates: Default::default(),
             answers: Default::default(),
+            subsets: AtomicU64::new(0),
+            chunked: AtomicU64::new(0),
             ends: Default::default(),
             reopened: AtomicU64::new(0),
             synced_at: Mutex::default(),
@@ -181,6 +186,12 @@ impl Metrics {
     /// How often streams had something to say that was from there.
     pub(crate) fn answers(&self, from: AnswerFrom) -> u64 {
         self.answers[from as usize].load(Ordering::Relaxed)
+    }
+
+    /// What a client is told at first was made.
+    pub(crate) fn first_answer(&self, subset: bool, chunked: bool) {
+        self.subsets.fetch_add(u64::from(subset), Ordering::Relaxed);
+        self.chunked.fetch_add(u64::from(chunked), Ordering::Relaxed);
     }
 
     pub(crate) fn ended(&self, end: StreamEnd) {
@@ -282,6 +293,12 @@ impl Scrape {
         });
         let help = "Answers of Get streams by where they were from: made from the store, or what others were told";
         page.counters("answers", help, answers)?;
+        let oversize = [("subset", &metrics.subsets), ("chunk", &metrics.chunked)];
+        let oversize = oversize.map(|(decision, count)| {
+            (labels([("decision", decision)]), count.load(Ordering::Relaxed))
+        });
+        let help = "First answers of Services that are too large, by what was done";
+        page.counters("oversized", help, oversize)?;
         let coalesced = self.hub.coalesced_count();
         page.counter(
             "coalesced",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::{EndpointsFrom, PortSet};
 use resolve::Settings;
-use serve::DoorLimits;
+use serve::{DoorLimits, Oversize};
 use store::{Undo, Volume};
 
 use crate::Budget;
@@ -58,6 +58,8 @@ pub struct Options {
     pub undo: Undo,
     /// What proxies may take of it.
     pub door: DoorLimits,
+    /// What to do with a Service that is too large for a message, or a proxy.
+    pub oversize: Oversize,
     /// How long changes of a Service wait for each other at most, when they come fast.
     pub coalesce_max: Duration,
     /// About how often a stream that has nothing to say shows that it is alive.
@@ -102,6 +104,7 @@ impl Options {
             memory: Budget::of_cgroup(),
             undo: UNDO,
             door: DOOR,
+            oversize: Oversize { subset: true, endpoints_max: None },
             coalesce_max: COALESCE_MAX,
             keep_alive: KEEP_ALIVE,
             fsync_interval: Some(FSYNC_INTERVAL),

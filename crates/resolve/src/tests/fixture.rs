@@ -252,6 +252,7 @@ impl Cluster {
             hostname: words.text("host"),
             zone: words.text("zone"),
             node: words.text("node"),
+            bucket: None,
         };
         let claims = self.claims(name);
         let lens = lens(&self.settings, &view, self.services.get(name), &claims);

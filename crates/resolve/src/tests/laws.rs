@@ -38,6 +38,7 @@ fn cases() -> impl Strategy<Value = (Settings, View, Service, Vec<Claim>)> {
             hostname: hostname.map(|hostname| hostname.to_string()),
             zone: zone.map(|zone| zone.to_string()),
             node: Some("1".to_owned()),
+            bucket: None,
         };
         let port = |port: u16| ServicePort { name: port.to_string(), port, tcp: true };
         let ports = vec![port(80), port(81)];

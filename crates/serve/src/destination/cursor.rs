@@ -45,12 +45,14 @@ pub(super) struct Step {
     pub(super) next: Arc<Cursor>,
     /// Look again without waiting for a wake-up: there is more to say.
     pub(super) again: bool,
+    /// Addresses that are added.
+    pub(super) added: usize,
 }
 
 impl Step {
     /// There is nothing to say to a client that is there.
     pub(super) fn none(cursor: &Arc<Cursor>) -> Step {
-        Step { messages: Vec::new(), next: Arc::clone(cursor), again: false }
+        Step { messages: Vec::new(), next: Arc::clone(cursor), again: false, added: 0 }
     }
 
     /// Bytes that it takes, about.
@@ -75,6 +77,11 @@ impl Cursor {
         }
     }
 
+    /// Has the client been told nothing?
+    pub(super) fn is_new(&self) -> bool {
+        matches!(*self.segments, [Segment { position: None, .. }])
+    }
+
     /// What to say to a client that is to know all of `now`, which is where `rows` are. Nothing has changed for it
     /// between what it was told last and `unchanged_until`: so a quiet stream isn't left behind when the undo log is
     /// trimmed.
@@ -97,13 +104,13 @@ impl Cursor {
             }
             after = upto;
         }
+        let added = delta.added();
         let mut messages = delta.messages();
-        let told_nothing = matches!(*self.segments, [Segment { position: None, .. }]);
-        if messages.is_empty() && told_nothing && answers.no_endpoints {
+        if messages.is_empty() && self.is_new() && answers.no_endpoints {
             messages.push(wire::no_endpoints());
         }
         let next = Arc::new(self.told(cut, now.clone())?);
-        Ok(Step { messages, next, again: cut.is_some() })
+        Ok(Step { messages, next, again: cut.is_some(), added })
     }
 
     /// The segments; a single one, which is all that a stream that waits has, as of that revision.

@@ -10,6 +10,7 @@ use model::{Claim, Revision, Signature};
 use resolve::{Address, Lens, Settings, View};
 use store::{Scope, ServiceRows};
 
+use super::level::Oversize;
 use super::wire::{self, Http2, Message};
 
 /// What all answers of a server have in common.
@@ -21,6 +22,8 @@ pub(crate) struct Answers {
     pub(crate) no_endpoints: bool,
     /// `MESSAGE_BYTES_MAX`, but for tests.
     pub(crate) message_bytes_max: usize,
+    /// What to do with a Service that is too large.
+    pub(crate) oversize: Oversize,
 }
 
 /// What a client knows, or is to know: the addresses of a view at a revision.
@@ -48,6 +51,11 @@ impl Delta {
             false => self.removes.back_to(before),
         }
         taken
+    }
+
+    /// Addresses that it adds.
+    pub(crate) fn added(&self) -> usize {
+        self.adds.addresses()
     }
 
     /// First what to add, then what to remove.

@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::delta::lens;
 use super::get::{absent, accept};
-use super::look::{Question, head_of};
+use super::look::Question;
 use super::shared::{Failure, Shared};
 
 /// Endpoints that are told of. More EndpointSlices than these name one address only by mistake.
@@ -93,7 +93,7 @@ fn explain_at(
     about: Explanation,
 ) -> Result<Explanation, store::Error> {
     let rows = snapshot.service(&question.service)?;
-    let head = head_of(&rows, snapshot)?;
+    let head = shared.head_of(&question.service, &rows, snapshot)?;
     let zone = match &question.node {
         Some(node) => snapshot.zone(ClusterId::LOCAL, node)?,
         None => None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{ClusterId, ObjectName, Revision, ServiceName};
-use resolve::{Authority, View};
+use resolve::{Authority, Bucket, View};
 use store::{ServiceRows, Snapshot};
 
 use super::cursor::{Cursor, Step};
@@ -20,16 +20,20 @@ pub(super) struct Question {
     pub(super) hostname: Option<String>,
     /// The client's node.
     pub(super) node: Option<String>,
+    /// The number of the client's pod, if it says which it is.
+    pub(super) client: Option<u32>,
 }
 
 impl Question {
     pub(super) fn new(authority: Authority, token: &str) -> Question {
+        let caller = resolve::caller(token);
         Question {
             service: ServiceName { cluster: ClusterId::LOCAL, object: authority.service },
             port: authority.port,
             hostname: authority.instance,
             // What can't be a node's name isn't kept: a stream is to stay small.
-            node: resolve::caller(token).node.filter(|node| ObjectName::new("", node).is_ok()),
+            node: caller.node.filter(|node| ObjectName::new("", node).is_ok()),
+            client: caller.pod.as_deref().map(resolve::client_number),
         }
     }
 
@@ -42,6 +46,7 @@ impl Question {
             hostname: self.hostname.clone(),
             zone: zone.map(str::to_owned),
             node: self.node.clone().filter(|_| local),
+            bucket: self.client.and_then(|client| Bucket::of(client, head.bits)),
         };
         Position { view: Arc::new(view), revision: head.changed }
     }
@@ -73,7 +78,7 @@ impl Shared {
         }
         let service = service.clone();
         let read = move |shared: &Shared, snapshot: &Snapshot, seen: Seen| {
-            let head = head_of(&snapshot.service(&service)?, snapshot)?;
+            let head = shared.head_of(&service, &snapshot.service(&service)?, snapshot)?;
             shared.hot.keep(key, Value::Head(head.clone()), seen);
             Ok(head)
         };
@@ -144,7 +149,7 @@ impl Look {
         claim: Claim,
     ) -> Result<Option<(Arc<Step>, AnswerFrom)>, Failure> {
         let rows = snapshot.service(&self.question.service)?;
-        let head = head_of(&rows, snapshot)?;
+        let head = shared.head_of(&self.question.service, &rows, snapshot)?;
         let key = Key::Head(self.question.service.clone());
         shared.hot.keep(key, Value::Head(head.clone()), seen);
         let zone = self.zone(shared, snapshot, seen)?;
@@ -163,6 +168,20 @@ impl Look {
             },
         };
         let mut step = self.cursor.step(self.unchanged_until, &position, &rows, &shared.answers)?;
+        if self.cursor.is_new() && self.question.hostname.is_none() {
+            let bits = position.view.bucket.map_or(0, |bucket| bucket.bits);
+            if step.again && shared.levels.overflowed(&self.question.service, step.added) {
+                let head = shared.head_of(&self.question.service, &rows, snapshot)?;
+                if self.question.client.is_some() && head.bits > bits {
+                    // It is asked for again, as a subset: in pieces, the first would make a proxy that has come back
+                    // drop what it has of the others.
+                    let key = Key::Head(self.question.service.clone());
+                    shared.hot.keep(key, Value::Head(head), seen);
+                    return Ok(None);
+                }
+            }
+            shared.metrics.first_answer(bits > 0, step.again);
+        }
         for message in &mut step.messages {
             message.frame = shared.afloat.count(std::mem::take(&mut message.frame));
         }
@@ -184,7 +203,20 @@ impl Look {
     }
 }
 
-pub(super) fn head_of(rows: &ServiceRows<'_>, snapshot: &Snapshot) -> Result<Head, store::Error> {
-    let object = rows.object(snapshot.revision())?.map(Arc::new);
-    Ok(Head { object, changed: rows.last_change()? })
+impl Shared {
+    /// What is known of a Service as a whole.
+    pub(super) fn head_of(
+        &self,
+        service: &ServiceName,
+        rows: &ServiceRows<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<Head, store::Error> {
+        let object = rows.object(snapshot.revision())?.map(Arc::new);
+        let targets = match self.levels.subset() {
+            true => rows.signatures(snapshot.revision())?.iter().map(|(_, count)| count).sum(),
+            false => 0,
+        };
+        let bits = self.levels.bits(service, targets);
+        Ok(Head { object, changed: rows.last_change()?, bits })
+    }
 }

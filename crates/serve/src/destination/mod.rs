@@ -7,6 +7,7 @@ mod get;
 mod look;
 
 mod hot;
+mod level;
 
 mod cursor;
 mod delta;
@@ -30,6 +31,7 @@ use tonic::Status;
 
 pub use explain::{ExplainedEndpoint, Explanation};
 pub use get::Answer;
+pub use level::Oversize;
 pub(crate) use shared::StreamEnd;
 pub use shared::{READS_MAX, StreamLimits};
 pub use synced::Needed;
@@ -62,6 +64,8 @@ pub struct Setup {
     pub metrics: Arc<Metrics>,
     /// What streams may take of memory.
     pub limits: StreamLimits,
+    /// What to do with a Service that is too large for a message, or a client.
+    pub oversize: Oversize,
     /// What has to be known before the first answer.
     pub needed: Needed,
 }
@@ -69,11 +73,12 @@ pub struct Setup {
 impl Destination {
     /// When `stop` is cancelled, all streams end with OK, and so does each that is opened later.
     pub fn new(setup: Setup, stop: CancellationToken) -> Destination {
-        let Setup { reader, hub, settings, http2, no_endpoints, metrics, limits, needed } = setup;
+        let Setup { reader, hub, settings, http2, no_endpoints, .. } = setup;
+        let Setup { metrics, limits, oversize, needed, .. } = setup;
         let settings = Settings { http2: http2.is_some(), ..settings };
         let http2 = http2.map(wire::Http2::from);
         let message_bytes_max = MESSAGE_BYTES_MAX;
-        let answers = delta::Answers { settings, http2, no_endpoints, message_bytes_max };
+        let answers = delta::Answers { settings, http2, no_endpoints, message_bytes_max, oversize };
         let shared = Shared::new(reader, hub, answers, metrics, limits, needed, stop);
         Destination { shared: Arc::new(shared) }
     }

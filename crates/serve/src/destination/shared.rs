@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::afloat::Afloat;
 use super::delta::Answers;
 use super::hot::{Hot, Seen};
+use super::level::Levels;
 use super::synced::{Needed, Synced};
 use crate::{Hub, Metrics};
 
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) stop: CancellationToken,
     pub(super) hot: Arc<Hot>,
     pub(super) afloat: Arc<Afloat>,
+    pub(super) levels: Levels,
     reader: Reader,
     reads: Arc<Semaphore>,
     synced: Synced,
@@ -120,6 +122,7 @@ impl Shared {
     ) -> Shared {
         let reads = Arc::new(Semaphore::new(limits.reads_max));
         let hot = Arc::new(Hot::new(limits.hot_bytes));
+        let levels = Levels::new(answers.oversize, answers.message_bytes_max);
         let afloat = Afloat::new(limits.hot_bytes.saturating_add(limits.sending_bytes));
         Shared {
             hub,
@@ -128,6 +131,7 @@ impl Shared {
             stop,
             hot,
             afloat,
+            levels,
             reader,
             reads,
             synced: Synced::new(needed),

@@ -1,6 +1,7 @@
 //! Values → Linkerd's messages: total, without decisions. The only place that knows how a message looks.
 
 mod encode;
+mod hoist;
 mod http2;
 
 use std::net::IpAddr;
@@ -10,6 +11,7 @@ use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 use resolve::{Address, Labels};
 
+use hoist::Common;
 pub use http2::{Http2ClientParams, Http2ParamsError, parse_http2_params};
 
 /// What gRPC puts before a message: a flag, and its length.
@@ -107,11 +109,13 @@ impl Body {
     }
 
     /// Appends some addresses, or takes them back and says `false`: then the message is full. The first ones stay
-    /// whatever their size, so that there is always something to send.
-    fn push(&mut self, count: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+    /// whatever their size, so that there is always something to send. So many bytes are going to be saved.
+    fn push(&mut self, count: usize, saved: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let before = self.bytes.len();
         write(&mut self.bytes);
-        if self.addresses > 0 && self.bytes.len() - FRAME_BYTES > self.bytes_max {
+        let bytes = self.bytes.len() - FRAME_BYTES;
+        let full = bytes - saved > self.bytes_max || bytes > self.bytes_max.saturating_mul(2);
+        if self.addresses > 0 && full {
             self.bytes.truncate(before);
             return false;
         }
@@ -136,27 +140,42 @@ impl Body {
 }
 
 /// An `add` that is filled until it would be larger than a limit.
-pub(crate) struct Adds(Body);
+pub(crate) struct Adds {
+    body: Body,
+    addresses_at: usize,
+    common: Common,
+}
 
 impl Adds {
     /// Has no address yet; `labels` are those of the set.
     pub(crate) fn new(labels: &Labels<'_>, bytes_max: usize) -> Adds {
         let mut body = Body::new(bytes_max);
         encode::labels(&mut body.bytes, 2, labels);
-        Adds(body)
+        Adds { addresses_at: body.bytes.len(), body, common: Common::default() }
     }
 
     /// Takes all of the addresses, or none and says `false`: then the message is full.
     pub(crate) fn push(&mut self, addresses: &[Address<'_>], http2: Option<&Http2>) -> bool {
         let http2 = http2.map(|http2| &*http2.0);
-        self.0.push(addresses.len(), |to| {
+        let common = self.common.with(addresses);
+        let taken = self.body.push(addresses.len(), common.saved_bytes(), |to| {
             addresses.iter().for_each(|address| encode::address(to, 1, address, http2));
-        })
+        });
+        if taken {
+            self.common = common;
+        }
+        taken
+    }
+
+    /// How many it has.
+    pub(crate) fn addresses(&self) -> usize {
+        self.body.addresses
     }
 
     /// The message; `None` if it has no address.
-    pub(crate) fn finish(self) -> Option<Message> {
-        (self.0.addresses > 0).then(|| self.0.finish(UpdateKind::Add))
+    pub(crate) fn finish(mut self) -> Option<Message> {
+        self.common.hoist(&mut self.body.bytes, self.addresses_at);
+        (self.body.addresses > 0).then(|| self.body.finish(UpdateKind::Add))
     }
 }
 
@@ -178,7 +197,7 @@ impl Removes {
 
     /// Takes these ports of an ip, or none and says `false`: then the message is full.
     pub(crate) fn push(&mut self, ip: IpAddr, ports: &[u16]) -> bool {
-        self.0.push(ports.len(), |to| {
+        self.0.push(ports.len(), 0, |to| {
             ports.iter().for_each(|port| encode::tcp(to, 1, ip, *port));
         })
     }

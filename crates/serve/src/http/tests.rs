@@ -116,6 +116,8 @@ async fn metrics_are_prometheus_text() {
         spillway_answers_total{from="store"} 0
         spillway_answers_total{from="shared"} 0
         spillway_answers_total{from="hot_set"} 0
+        spillway_oversized_total{decision="subset"} 0
+        spillway_oversized_total{decision="chunk"} 0
         spillway_coalesced_total 0
         spillway_streams_ended_total{reason="stopped"} 0
         spillway_streams_ended_total{reason="ending"} 0

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{EndpointsFrom, PortSet};
 use resolve::Settings;
-use serve::DoorLimits;
+use serve::{DoorLimits, Oversize};
 use spillway::{Budget, Options, SourceOptions};
 use store::Undo;
 
@@ -72,9 +72,24 @@ struct StreamArgs {
     /// A stream whose client takes nothing for so long is ended.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::wait)]
     stream_stall: Duration,
+    /// What to do with a Service that doesn't fit into a message of 4 MiB: give each proxy a part of it, the same for as
+    /// long as it can be, or tell it all, in several messages.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = OversizeBy::Subset)]
+    oversize: OversizeBy,
+    /// How many endpoints a proxy gets of a Service at most; more are told in parts [default: what a message holds].
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    max_endpoints_per_stream: Option<usize>,
     /// How long changes of a Service wait for each other at most, when they come fast. The first is never delayed.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = values::duration)]
     coalesce_max: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OversizeBy {
+    /// A proxy gets a part. Who doesn't say which pod it is gets all, in several messages.
+    Subset,
+    /// All, in several messages. A proxy that comes back drops its connections to what isn't in the first.
+    Chunk,
 }
 
 /// Where the cluster's objects come from.
@@ -190,6 +205,10 @@ impl ServeArgs {
                 streams_max: self.stream.max_streams,
                 streams_per_connection_max: self.stream.max_streams_per_connection,
                 stall: self.stream.stream_stall,
+            },
+            oversize: Oversize {
+                subset: self.stream.oversize == OversizeBy::Subset,
+                endpoints_max: self.stream.max_endpoints_per_stream,
             },
             coalesce_max: self.stream.coalesce_max,
             fsync_interval: self.fsync.interval,

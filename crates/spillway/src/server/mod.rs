@@ -137,6 +137,7 @@ fn destination(
         http2: options.http2_params,
         no_endpoints: options.no_endpoints,
         metrics: Arc::clone(metrics),
+        oversize: options.oversize,
         limits: StreamLimits { reads_max, hot_bytes: answers_bytes, sending_bytes },
         needed: sources.needed(),
     };

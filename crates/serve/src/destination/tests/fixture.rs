@@ -20,6 +20,7 @@ use super::super::delta::Answers;
 use super::super::shared::Shared;
 use super::super::wire::tests::text;
 use super::super::wire::{Message, UpdateKind};
+use crate::destination::Oversize;
 use crate::{Answer, Destination, Hub, Metrics, Needed, StreamLimits};
 
 pub(super) struct Server {
@@ -38,6 +39,7 @@ pub(super) struct Choice {
     pub(super) undo_bytes_max: u64,
     pub(super) hot_bytes: usize,
     pub(super) sending_bytes: usize,
+    pub(super) oversize: Oversize,
     pub(super) synced: bool,
     pub(super) no_endpoints: bool,
 }
@@ -47,6 +49,7 @@ pub(super) const USUAL: Choice = Choice {
     undo_bytes_max: 10_000_000,
     hot_bytes: 1 << 20,
     sending_bytes: 16 << 20,
+    oversize: Oversize { subset: true, endpoints_max: None },
     synced: true,
     no_endpoints: true,
 };
@@ -71,6 +74,7 @@ impl Server {
             http2: None,
             no_endpoints: choice.no_endpoints,
             message_bytes_max: choice.message_bytes_max,
+            oversize: choice.oversize,
         };
         let limits = StreamLimits {
             reads_max: 4,
@@ -142,7 +146,11 @@ impl Server {
 
     pub(super) async fn open(&self, path: &str, node: &str) -> Result<Client, Status> {
         let context_token = format!("{{\"ns\":\"shop\",\"nodeName\":\"{node}\"}}\n");
-        let stream = self.destination.get(path, &context_token).await?;
+        self.open_as(path, &context_token).await
+    }
+
+    pub(super) async fn open_as(&self, path: &str, token: &str) -> Result<Client, Status> {
+        let stream = self.destination.get(path, token).await?;
         Ok(Client { stream, held: BTreeMap::new() })
     }
 
@@ -194,15 +202,19 @@ impl Client {
 
     /// Takes messages until the stream has nothing more to say of all commits so far.
     pub(super) async fn settle(&mut self, hub: &Hub, revision: Revision) {
-        loop {
-            tokio::select! {
-                biased;
-                update = self.stream.next() => {
-                    let update = update.expect("the stream ended").unwrap();
-                    self.hold(&update);
-                }
-                () = hub.settled(revision) => return,
+        while self.unsettled(hub, revision).await.is_some() {}
+    }
+
+    /// The next message; `None` when the stream has nothing more to say of all commits so far.
+    pub(super) async fn unsettled(&mut self, hub: &Hub, revision: Revision) -> Option<Message> {
+        tokio::select! {
+            biased;
+            update = self.stream.next() => {
+                let update = update.expect("the stream ended").unwrap();
+                self.hold(&update);
+                Some(update)
             }
+            () = hub.settled(revision) => None,
         }
     }
 

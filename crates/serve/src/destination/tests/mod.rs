@@ -6,5 +6,6 @@ mod explain;
 mod flows;
 mod network;
 mod order;
+mod oversize;
 mod random;
 mod streams;

@@ -32,12 +32,15 @@ pub(super) fn address(to: &mut Vec<u8>, field: u32, address: &Address<'_>, http2
 
 /// Appends a map of labels.
 pub(super) fn labels(to: &mut Vec<u8>, field: u32, labels: &Labels<'_>) {
-    for (key, value) in labels.iter() {
-        message(to, field, |to| {
-            string(to, 1, key);
-            string(to, 2, value);
-        });
-    }
+    labels.iter().for_each(|(key, value)| label(to, field, key, value));
+}
+
+/// Appends one label of a map.
+pub(super) fn label(to: &mut Vec<u8>, field: u32, key: &str, value: &str) {
+    message(to, field, |to| {
+        string(to, 1, key);
+        string(to, 2, value);
+    });
 }
 
 /// Appends a `TcpAddress`.

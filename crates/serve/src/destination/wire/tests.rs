@@ -243,9 +243,9 @@ fn an_add_is_filled_to_the_last_byte_that_fits() {
     for bytes_max in [300, 301, 1_000, 5_000, 70_000] {
         let mut adds = Adds::new(&set_labels, bytes_max);
         let one_more = |adds: &mut Adds, last| adds.push(&[address(last)], None);
-        let before = adds.0.bytes.len();
+        let before = adds.body.bytes.len();
         assert!(one_more(&mut adds, 0));
-        let one = adds.0.bytes.len() - before;
+        let one = adds.body.bytes.len() - before;
         let fits = (1..2_000).take_while(|last| one_more(&mut adds, *last as u8)).count();
         let bytes = adds.finish().unwrap().bytes().len();
         assert!(bytes <= bytes_max && bytes + one + 2 + ENVELOPE_BYTES_MAX > bytes_max, "{fits}");
@@ -309,4 +309,56 @@ fn http2_params_are_read() {
     for bad in ["", "10s", "[", r#"{"keep_alive":{"interval":"10s"}}"#, r#"{"internals":7}"#] {
         assert!(parse_http2_params(bad).is_err(), "{bad}");
     }
+}
+
+/// So many addresses, of two workloads in three zones.
+fn of_one_service(count: u16, bytes_max: usize) -> (Message, usize) {
+    let mut adds = Adds::new(&labels(&[("service", "web"), ("namespace", "shop")]), bytes_max);
+    let taken = (0..count).take_while(|number| {
+        let mut own = Labels::default();
+        own.set("pod", format!("web-{number}"));
+        own.set("deployment", "web");
+        own.set("serviceaccount", "default");
+        own.set("zone", format!("zone-{}", number % 3));
+        own.set("zone_locality", "unknown");
+        let ip = IpAddr::from(Ipv4Addr::from(0x0a00_0000 + u32::from(*number)));
+        adds.push(&[Address { ip, labels: own, ..address(1) }], None)
+    });
+    let taken = taken.count();
+    (adds.finish().unwrap(), taken)
+}
+
+#[test]
+fn labels_that_all_addresses_of_a_large_message_have_are_said_once() {
+    let (message, _) = of_one_service(99, usize::MAX);
+    let Some(pb::update::Update::Add(few)) = decoded(&message).update else { panic!("no add") };
+    assert_eq!((few.metric_labels.len(), few.addrs[0].metric_labels.len()), (2, 5));
+    let (message, _) = of_one_service(300, usize::MAX);
+    assert_eq!(decoded(&message).encoded_len(), message.bytes().len());
+    let Some(pb::update::Update::Add(many)) = decoded(&message).update else { panic!("no add") };
+    assert_eq!(many.addrs.len(), 300);
+    assert_eq!((many.metric_labels.len(), many.addrs[0].metric_labels.len()), (4, 3));
+    for (number, addr) in many.addrs.iter().enumerate() {
+        // A client puts those of the set under each address's own.
+        let mut held = many.metric_labels.clone();
+        held.extend(addr.metric_labels.clone());
+        let (pod, zone) = (format!("web-{number}"), format!("zone-{}", number % 3));
+        assert_eq!((&held["pod"], &held["zone"]), (&pod, &zone));
+        assert_eq!(
+            (&*held["deployment"], &*held["serviceaccount"], held.len()),
+            ("web", "default", 7)
+        );
+        assert_eq!(addr.metric_labels["zone_locality"], "unknown", "it must stay");
+        assert_eq!((addr.weight, &addr.addr), (few.addrs[0].weight, &addr.addr));
+    }
+}
+
+#[test]
+fn what_is_saved_leaves_room_for_more() {
+    let bytes_max = 40_000;
+    let (message, taken) = of_one_service(u16::MAX, bytes_max);
+    let bytes = message.bytes().len();
+    assert!(bytes <= bytes_max && bytes > bytes_max * 99 / 100, "{bytes}");
+    let unsaved = of_one_service(99, usize::MAX).0.bytes().len() / 99;
+    assert!(taken > bytes_max / unsaved * 5 / 4, "{taken} addresses of {unsaved} bytes");
 }
