@@ -12,7 +12,9 @@ use model::{Change, Key, Kind, Object, Time};
 use prost::Message as _;
 use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde_json::json;
-use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Oversize, Setup, StreamLimits};
+use serve::{
+    Answer, Destination, Hub, Message, Metrics, Needed, Oversize, Setup, StreamLimits, Turn,
+};
 use store::{Reader, Writer};
 use tokio_util::sync::CancellationToken;
 
@@ -141,7 +143,7 @@ impl Store {
     }
 
     async fn open(&self) -> anyhow::Result<Answer> {
-        Ok(self.destination.get(&data::authority(0), "").await?)
+        Ok(self.destination.get(&data::authority(0), "", &Turn::default()).await?)
     }
 
     /// A slice in which one endpoint is ready, or not.

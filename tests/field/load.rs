@@ -1,5 +1,7 @@
 //! Many clients, many pods, and addresses that are used again.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use harness::client::Question;
 use serde_json::{Value, json};
@@ -7,6 +9,9 @@ use serde_json::{Value, json};
 use crate::mesh::{
     CART, Mesh, cart, endpoint, endpoints, ip, node, pod, pods, service, slice, with,
 };
+
+/// How long ten thousand streams may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The cluster's pods of one round: five of each of ten workloads, all with other addresses than the round before.
 fn round(number: usize) -> Vec<Value> {
@@ -59,6 +64,43 @@ async fn f31_clients_that_come_and_go_leave_nothing_behind() -> Result<()> {
     mesh.settle().await?;
     ensure!(mesh.server.streams_known() == (0, 0), "{:?}", mesh.server.streams_known());
     Ok(())
+}
+
+/// With ten endpoints instead of a thousand, or the clients would be what is measured.
+#[tokio::test(flavor = "multi_thread")]
+async fn f32_ten_thousand_streams_of_three_zones() -> Result<()> {
+    let mut objects = vec![cart(), slice("s1", endpoints(0..10))];
+    objects.extend((0..3).map(|at| node(&format!("n{at}"), &format!("z{at}"))));
+    objects.extend(pods(0..11));
+    let mut mesh = Mesh::of(&objects).await?;
+    let (mut clients, mut streams) = (Vec::new(), Vec::new());
+    for number in 0..100 {
+        let client = mesh.server.another_client().await?;
+        for _ in 0..100 {
+            let token = json!({"ns": "shop", "nodeName": format!("n{}", number % 3)}).to_string();
+            let path = "cart.shop.svc.k.test:8080".to_owned();
+            let question = Question { path, token, ..Question::default() };
+            streams.push(client.open(question, false).await);
+        }
+        clients.push(client);
+    }
+    let all_hold = async |count: usize| {
+        while !streams.iter().all(|stream| stream.seen().held().len() == count) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all_hold(10)).await.context("not all are told")?;
+    let change = mesh.cluster.apply(&[slice("s1", endpoints(0..11))])?;
+    mesh.server.deliver(change).await?;
+    tokio::time::timeout(PATIENCE, all_hold(11)).await.context("not all hear of a change")?;
+    ensure!(streams.len() == 10_000);
+    drop((streams, clients));
+    let gone = async {
+        while mesh.server.streams_known() != (0, 0) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.context("streams are left")
 }
 
 #[tokio::test]

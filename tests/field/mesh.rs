@@ -13,7 +13,7 @@ use spillway::SourceOptions;
 
 /// A server, the cluster that it is told of, and clients.
 pub(crate) struct Mesh {
-    cluster: Cluster,
+    pub(crate) cluster: Cluster,
     pub(crate) server: Server,
     pub(crate) streams: BTreeMap<String, Stream>,
 }

@@ -15,7 +15,9 @@ use linkerd2_proxy_api::destination as pb;
 use model::{EndpointsFrom, PortSet, Revision, Time};
 use prost::Message as _;
 use resolve::Settings;
-use serve::{Answer, Destination, Hub, Message, Metrics, Needed, Oversize, Setup, StreamLimits};
+use serve::{
+    Answer, Destination, Hub, Message, Metrics, Needed, Oversize, Setup, StreamLimits, Turn,
+};
 use store::{Config, Fsync, Reader, Undo, Writer};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
@@ -129,14 +131,15 @@ impl Client {
         let path = format!("{instance}{service}.shop.svc.k.test:{port}");
         let token = format!("{{\"nodeName\":\"{}\"}}", node.unwrap_or_default());
         self.told = false;
-        self.stream = match server.door(self.slow).destination.get(&path, &token).await {
-            Ok(stream) => Some(stream),
-            Err(status) => {
-                assert_eq!(status.code(), Code::NotFound, "{status}");
-                self.held.clear();
-                None
-            }
-        };
+        self.stream =
+            match server.door(self.slow).destination.get(&path, &token, &Turn::default()).await {
+                Ok(stream) => Some(stream),
+                Err(status) => {
+                    assert_eq!(status.code(), Code::NotFound, "{status}");
+                    self.held.clear();
+                    None
+                }
+            };
     }
 
     /// Takes all that there is to take.

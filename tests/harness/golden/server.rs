@@ -69,6 +69,11 @@ impl Server {
         (hub.stream_count(), hub.key_count())
     }
 
+    /// Another connection to it.
+    pub async fn another_client(&self) -> Result<Client> {
+        timeout(PATIENCE, Client::connect(self.running.addr())).await.context("no connection")?
+    }
+
     /// Hands on changes as one delivery, and returns when they are committed.
     pub async fn deliver(&mut self, changes: Vec<Change>) -> Result<()> {
         let (done, committed) = oneshot::channel();

@@ -12,6 +12,7 @@ use tonic::Status;
 use super::delta::lens;
 use super::get::{absent, accept};
 use super::look::Question;
+use super::reads::Reader;
 use super::shared::{Failure, Shared};
 
 /// Endpoints that are told of. More EndpointSlices than these name one address only by mistake.
@@ -81,7 +82,7 @@ pub(super) async fn explain(
     let read = move |shared: &Shared, snapshot: &Snapshot, _| {
         Ok(explain_at(shared, snapshot, &question, synced, address, about)?)
     };
-    shared.read(read).await.map_err(failed)
+    shared.read(&Reader::Server, read).await.map_err(failed)
 }
 
 fn explain_at(

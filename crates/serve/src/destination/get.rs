@@ -8,13 +8,19 @@ use tonic::Status;
 
 use super::cursor::{Cursor, Step};
 use super::look::{Look, Question};
+use super::reads::Turn;
 use super::shared::{Failure, Shared, StreamEnd};
 use super::wire::{self, Message};
 use crate::{Subscription, Woken};
 
 /// Answers a request, or refuses it (spec §1.5). A refusal comes before the stream, since a proxy retries that
 /// with a longer and longer delay.
-pub(super) async fn get(shared: &Arc<Shared>, path: &str, token: &str) -> Result<Answer, Status> {
+pub(super) async fn get(
+    shared: &Arc<Shared>,
+    path: &str,
+    token: &str,
+    turn: &Turn,
+) -> Result<Answer, Status> {
     if shared.hub.is_ending() {
         return Err(Status::unavailable("the server is ending"));
     }
@@ -31,7 +37,7 @@ pub(super) async fn get(shared: &Arc<Shared>, path: &str, token: &str) -> Result
         Some(object) => accept(&object, path)?,
         None => return Err(absent(&question.service, synced)),
     }
-    Ok(Answer::new(Arc::clone(shared), question))
+    Ok(Answer::new(Arc::clone(shared), question, turn.clone()))
 }
 
 /// A Service that may yet come must not be refused for good.
@@ -69,6 +75,7 @@ pub struct Answer {
     subscription: Subscription,
     shared: Arc<Shared>,
     question: Arc<Question>,
+    turn: Turn,
     /// What the client was told, or is being told.
     cursor: Arc<Cursor>,
     /// Nothing changed for it since, up to this revision.
@@ -88,13 +95,14 @@ const SERVICE: usize = 0;
 const NODE: usize = 1;
 
 impl Answer {
-    fn new(shared: Arc<Shared>, question: Question) -> Answer {
+    fn new(shared: Arc<Shared>, question: Question, turn: Turn) -> Answer {
         let mut keys = vec![WakeKey::service(&question.service)];
         keys.extend(question.node.iter().map(|node| WakeKey::node(ClusterId::LOCAL, node)));
         Answer {
             subscription: shared.hub.subscribe(&keys),
             shared,
             question: Arc::new(question),
+            turn,
             cursor: Arc::default(),
             unchanged_until: Revision::default(),
             sending: None,
@@ -175,6 +183,7 @@ impl Answer {
             unchanged_until: self.unchanged_until,
             service_seen: seen(SERVICE),
             node_seen: seen(NODE),
+            turn: self.turn.clone(),
         };
         let step = self.shared.look(&look).await?;
         self.cursor = Arc::clone(&step.next);

@@ -9,6 +9,7 @@ use store::{ServiceRows, Snapshot};
 use super::cursor::{Cursor, Step};
 use super::delta::Position;
 use super::hot::{Claim, Found, Head, Hot, Key, Seen, Value};
+use super::reads::{Reader, Turn};
 use super::shared::{Failure, Shared};
 use crate::metrics::AnswerFrom;
 
@@ -63,6 +64,8 @@ pub(super) struct Look {
     pub(super) service_seen: Seen,
     /// What it is to know of its node.
     pub(super) node_seen: Seen,
+    /// Its connection's.
+    pub(super) turn: Turn,
 }
 
 impl Shared {
@@ -82,7 +85,7 @@ impl Shared {
             shared.hot.keep(key, Value::Head(head.clone()), seen);
             Ok(head)
         };
-        self.read(read).await
+        self.read(&Reader::Server, read).await
     }
 
     /// What to say next. Reads nothing if somebody else has just read the same.
@@ -99,9 +102,13 @@ impl Shared {
                     }
                 }
                 Found::Missing(claim) => {
+                    let first = look.cursor.is_new();
+                    let reader = Reader::Stream { turn: look.turn.clone(), first };
                     let look = look.clone();
-                    let read =
-                        self.read(move |shared, at, seen| look.read(shared, at, seen, claim));
+                    let read = move |shared: &Shared, snapshot: &Snapshot, seen| {
+                        look.read(shared, snapshot, seen, claim)
+                    };
+                    let read = self.read(&reader, read);
                     if let Some((step, from)) = read.await? {
                         return Ok(self.answered(step, from));
                     }

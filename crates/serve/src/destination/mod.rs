@@ -12,6 +12,7 @@ mod level;
 mod cursor;
 mod delta;
 
+mod reads;
 mod shared;
 mod synced;
 
@@ -32,6 +33,7 @@ use tonic::Status;
 pub use explain::{ExplainedEndpoint, Explanation};
 pub use get::Answer;
 pub use level::Oversize;
+pub use reads::Turn;
 pub(crate) use shared::StreamEnd;
 pub use shared::{READS_MAX, StreamLimits};
 pub use synced::Needed;
@@ -83,9 +85,15 @@ impl Destination {
         Destination { shared: Arc::new(shared) }
     }
 
-    /// The answer to a Get: the messages of its stream, or why there is none (spec §1.5).
-    pub async fn get(&self, path: &str, context_token: &str) -> Result<Answer, Status> {
-        let answer = get::get(&self.shared, path, context_token).await;
+    /// The answer to a Get: the messages of its stream, or why there is none (spec §1.5). `turn` is that of the
+    /// client's connection.
+    pub async fn get(
+        &self,
+        path: &str,
+        context_token: &str,
+        turn: &Turn,
+    ) -> Result<Answer, Status> {
+        let answer = get::get(&self.shared, path, context_token, turn).await;
         self.shared.metrics.answered("Get", answer.as_ref().err().map(Status::code));
         answer
     }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::{Reader, Snapshot};
-use tokio::sync::Semaphore;
+use store::Snapshot;
 use tokio_util::sync::CancellationToken;
 
 use super::afloat::Afloat;
 use super::delta::Answers;
 use super::hot::{Hot, Seen};
 use super::level::Levels;
+use super::reads::{Reader, Reads};
 use super::synced::{Needed, Synced};
 use crate::{Hub, Metrics};
 
@@ -41,8 +41,8 @@ pub(super) struct Shared {
     pub(super) hot: Arc<Hot>,
     pub(super) afloat: Arc<Afloat>,
     pub(super) levels: Levels,
-    reader: Reader,
-    reads: Arc<Semaphore>,
+    reader: store::Reader,
+    reads: Reads,
     synced: Synced,
 }
 
@@ -112,7 +112,7 @@ impl StreamEnd {
 
 impl Shared {
     pub(super) fn new(
-        reader: Reader,
+        reader: store::Reader,
         hub: Arc<Hub>,
         answers: Answers,
         metrics: Arc<Metrics>,
@@ -120,7 +120,7 @@ impl Shared {
         needed: Needed,
         stop: CancellationToken,
     ) -> Shared {
-        let reads = Arc::new(Semaphore::new(limits.reads_max));
+        let reads = Reads::new(limits.reads_max);
         let hot = Arc::new(Hot::new(limits.hot_bytes));
         let levels = Levels::new(answers.oversize, answers.message_bytes_max);
         let afloat = Afloat::new(limits.hot_bytes.saturating_add(limits.sending_bytes));
@@ -142,16 +142,16 @@ impl Shared {
     /// there is after so many commits, or later.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Shared>,
+        reader: &Reader,
         read: impl FnOnce(&Shared, &Snapshot, Seen) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        // The semaphore is never closed; if it were, reading without a permit would be right.
-        let permit = Arc::clone(&self.reads).acquire_owned().await.ok();
+        let place = self.reads.place(reader).await;
         let shared = Arc::clone(self);
         let reading = tokio::task::spawn_blocking(move || {
             let seen = shared.hub.commit_count();
             let snapshot = shared.reader.snapshot()?;
             let result = read(&shared, &snapshot, seen);
-            drop(permit);
+            drop(place);
             result
         });
         reading.await.unwrap_or(Err(Failure::Panicked))
@@ -164,7 +164,7 @@ impl Shared {
 
     async fn is_synced(self: &Arc<Shared>, anew: bool) -> Result<bool, Failure> {
         let read = async |needed: Needed| {
-            self.read(move |_, snapshot, _| Ok(needed.is_known(snapshot)?)).await
+            self.read(&Reader::Server, move |_, snapshot, _| Ok(needed.is_known(snapshot)?)).await
         };
         self.synced.check(anew, || self.hub.commit_count(), read).await
     }

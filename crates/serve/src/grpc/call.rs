@@ -16,6 +16,7 @@ use prost::Message as _;
 use tonic::{Code, Status};
 
 use super::Open;
+use super::connection::Caller;
 use crate::Answer;
 use crate::destination::StreamEnd;
 
@@ -46,13 +47,13 @@ pub(super) async fn answer(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
     open: Arc<Open>,
-    beside: Arc<AtomicUsize>,
+    caller: Caller,
 ) {
     let begun = tokio::select! {
         biased;
         _ = poll_fn(|cx| respond.poll_reset(cx)) => return,
         // On the heap, so that a stream that waits is small.
-        begun = Box::pin(begin(request, &open, beside)) => begun,
+        begun = Box::pin(begin(request, &open, caller)) => begun,
     };
     let (mut answer, _place) = match begun {
         Ok(begun) => begun,
@@ -189,7 +190,7 @@ impl Open {
 async fn begin(
     request: Request<RecvStream>,
     open: &Open,
-    beside: Arc<AtomicUsize>,
+    caller: Caller,
 ) -> Result<(Answer, Place), Refusal> {
     let (head, body) = request.into_parts();
     if head.method != Method::POST {
@@ -209,9 +210,9 @@ async fn begin(
         }
         _ => return Err(Status::unimplemented("no such method").into()),
     }
-    let place = open.place(beside)?;
+    let place = open.place(caller.streams)?;
     let GetDestination { path, context_token, .. } = read(body).await?;
-    Ok((destination.get(&path, &context_token).await?, place))
+    Ok((destination.get(&path, &context_token, &caller.turn).await?, place))
 }
 
 /// Reads the only message of a request.

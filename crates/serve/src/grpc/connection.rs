@@ -9,8 +9,8 @@ use bytes::Bytes;
 use h2::{Ping, PingPong};
 use tokio::net::TcpStream;
 
-use super::Open;
-use super::call;
+use super::{Open, call};
+use crate::Turn;
 
 /// How long a client may take to begin.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -30,6 +30,14 @@ const RESET_STREAMS_MAX: usize = 1_024;
 /// Bytes of a request's headers, and of a stream's messages that are handed to the connection before it takes them.
 const HEADER_BYTES_MAX: u32 = 16 << 10;
 const SEND_BUFFER_BYTES_MAX: usize = 64 << 10;
+
+/// What the streams of a connection share.
+#[derive(Clone, Default)]
+pub(super) struct Caller {
+    /// How many there are.
+    pub(super) streams: Arc<AtomicUsize>,
+    pub(super) turn: Turn,
+}
 
 /// Serves a connection to its end.
 pub(super) async fn serve(socket: TcpStream, open: Arc<Open>) {
@@ -58,12 +66,12 @@ pub(super) async fn serve(socket: TcpStream, open: Arc<Open>) {
         tokio::time::sleep(CLOSE_MAX).await;
     };
     tokio::pin!(gone, stopped);
-    let (mut going_away, streams) = (false, Arc::new(AtomicUsize::new(0)));
+    let (mut going_away, caller) = (false, Caller::default());
     loop {
         tokio::select! {
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, respond))) => {
-                    tokio::spawn(call::answer(request, respond, Arc::clone(&open), Arc::clone(&streams)));
+                    tokio::spawn(call::answer(request, respond, Arc::clone(&open), caller.clone()));
                 }
                 Some(Err(error)) => {
                     tracing::debug!(%error, "a connection failed");

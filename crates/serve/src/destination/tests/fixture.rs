@@ -21,7 +21,7 @@ use super::super::shared::Shared;
 use super::super::wire::tests::text;
 use super::super::wire::{Message, UpdateKind};
 use crate::destination::Oversize;
-use crate::{Answer, Destination, Hub, Metrics, Needed, StreamLimits};
+use crate::{Answer, Destination, Hub, Metrics, Needed, StreamLimits, Turn};
 
 pub(super) struct Server {
     pub(super) hub: Arc<Hub>,
@@ -150,7 +150,7 @@ impl Server {
     }
 
     pub(super) async fn open_as(&self, path: &str, token: &str) -> Result<Client, Status> {
-        let stream = self.destination.get(path, token).await?;
+        let stream = self.destination.get(path, token, &Turn::default()).await?;
         Ok(Client { stream, held: BTreeMap::new() })
     }
 
