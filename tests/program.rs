@@ -1,11 +1,14 @@
 //! The real program from its command line: a server of a folder of manifests, and what its commands print.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use expect_test::{Expect, expect};
+use harness::client::{Question, Seen};
 use harness::program::{Program, Server};
 use tempfile::TempDir;
+use tonic::Code;
 
 const MANIFESTS: &str = r#"
 apiVersion: v1
@@ -184,4 +187,47 @@ async fn what_cannot_be_explained() -> Result<()> {
     asking.prints(&format!("{WEB} --explain 10.1.0.4"), 1, expect![[r#"
         error: cannot ask ADMIN: client error (Connect): tcp connect error: Connection refused (os error 111)
     "#]]).await
+}
+
+/// How a stream of the Service ended, and how long after the signal.
+async fn ended(stream: &harness::client::Stream) -> Result<()> {
+    while stream.is_open() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_ends_streams_one_after_the_other_and_a_second_one_all() -> Result<()> {
+    let mut asking = Asking::begin().await?;
+    let client = harness::client::Client::connect(asking.addr).await?;
+    let mut streams = Vec::new();
+    for _ in 0..50 {
+        let question = Question { path: WEB.to_owned(), ..Question::default() };
+        streams.push(client.open(question, false).await);
+    }
+    let server = asking.server.as_mut().context("it runs")?;
+    server.signal("TERM")?;
+    ended(&streams[0]).await?;
+    // Ten seconds are the default: by now only some have ended.
+    let open = streams.iter().filter(|stream| stream.is_open()).count();
+    ensure!(open > 5, "only {open} of 50 are still open when one ends");
+    let ready = harness::http::get(asking.admin, "/ready").await?;
+    ensure!(ready == (503, "not ready\n- the server is ending\n".to_owned()), "{ready:?}");
+    let late = harness::client::Client::connect(asking.addr).await;
+    ensure!(late.is_err(), "somebody is let in while the server ends");
+    for stream in streams.iter().filter(|stream| !stream.is_open()) {
+        ensure!(stream.seen() == Seen::Ended(Code::Unavailable), "{:?}", stream.seen());
+    }
+    server.signal("TERM")?;
+    let status = server.wait().await?;
+    ensure!(status.code() == Some(1), "a second signal: {status}");
+
+    // Without streams there is nothing to wait for.
+    let mut asking = Asking::begin().await?;
+    let server = asking.server.as_mut().context("it runs")?;
+    server.signal("INT")?;
+    let status = server.wait().await?;
+    ensure!(status.code() == Some(0), "one signal: {status}");
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -139,6 +139,26 @@ impl Server {
                 tokio::time::sleep(LOOK_INTERVAL).await;
             }
         }));
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&mut self, name: &str) -> Result<()> {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status()?;
+        ensure!(sent.success(), "SIG{name} could not be sent");
+        Ok(())
+    }
+
+    /// Waits until it has ended by itself.
+    pub async fn wait(&mut self) -> Result<ExitStatus> {
+        let begun = now();
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            ensure!(begun.elapsed() < START_MAX, "it does not end");
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
     }
 
     /// Kills it (SIGKILL), and waits until it is gone. Gives what it said of itself before, and when it was killed.

@@ -130,8 +130,9 @@ impl Hub {
     }
 
     fn tell(&self, slots: &BTreeMap<(WakeKey, u64), Slot>, key: WakeKey, news: Pending) {
+        let now = Instant::now();
         for slot in slots.range((key, 0)..=(key, u64::MAX)).map(|(_, slot)| slot) {
-            slot.waiter.touch(self, slot.place, news.commit, news.first);
+            slot.waiter.touch(self, slot.place, (news.first, news.commit), now);
         }
     }
 
@@ -220,14 +221,21 @@ impl Hub {
         let commits = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
         {
             let slots = self.slots.lock();
+            let now = Instant::now();
             for slot in slots.values() {
-                slot.waiter.touch(self, slot.place, commits, first);
+                slot.waiter.touch(self, slot.place, (first, commits), now);
             }
         }
         self.advanced.send_modify(|advanced| {
             advanced.revision = advanced.revision.max(now);
             advanced.commits = commits;
         });
+    }
+
+    /// Tells the streams of a key to look again, though nothing has changed up to this revision.
+    pub(crate) fn look_again_at(&self, key: WakeKey, unchanged_until: Revision) {
+        let news = Pending { first: Revision(unchanged_until.0 + 1), commit: self.commit_count() };
+        self.tell(&self.slots.lock(), key, news);
     }
 
     /// From here on the subscription is told of every commit that touches one of the keys. It counts as busy
@@ -257,6 +265,19 @@ impl Hub {
     /// Places at which streams wait, each stream's counted by itself.
     pub fn key_count(&self) -> usize {
         self.slots.lock().len()
+    }
+
+    /// Services and nodes that streams wait for, and how long the slowest of them has had something to say.
+    pub fn watched(&self) -> (usize, Duration) {
+        let slots = self.slots.lock();
+        let (mut keys, mut last, mut lag) = (0, None, Duration::ZERO);
+        for ((key, _), slot) in &*slots {
+            keys += usize::from(last != Some(*key));
+            last = Some(*key);
+            let woken_at = slot.waiter.state.lock().woken_at;
+            lag = lag.max(woken_at.map_or(Duration::ZERO, |at| at.elapsed()));
+        }
+        (keys, lag)
     }
 
     /// Changes that were told together with an earlier one.
@@ -330,6 +351,8 @@ struct WaiterState {
     call: Option<Woken>,
     /// The turn in which it began to wait.
     quiet_since: u64,
+    /// When it was first woken for what it has not said yet.
+    woken_at: Option<Instant>,
 }
 
 /// A number's bits, mixed: streams are opened in bursts, and their turns are not to be.
@@ -340,14 +363,22 @@ fn mixed(id: u64) -> u64 {
 impl Waiter {
     fn of(keys: usize, commits: u64, turn: u64) -> Waiter {
         let last = std::iter::repeat_n(commits, keys).collect();
-        let state = WaiterState { touched: None, last, idle: false, call: None, quiet_since: turn };
+        let state = WaiterState {
+            touched: None,
+            last,
+            idle: false,
+            call: None,
+            quiet_since: turn,
+            woken_at: None,
+        };
         Waiter { state: Mutex::new(state), wake: Notify::new() }
     }
 
-    fn touch(&self, hub: &Hub, place: usize, commit: u64, revision: Revision) {
+    fn touch(&self, hub: &Hub, place: usize, (revision, commit): (Revision, u64), now: Instant) {
         {
             let mut state = self.state.lock();
             state.touched.get_or_insert(revision);
+            state.woken_at.get_or_insert(now);
             state.last[place] = commit;
             if std::mem::take(&mut state.idle) {
                 hub.one_more_busy();
@@ -403,6 +434,7 @@ impl Subscription {
                 }
                 if !std::mem::replace(&mut state.idle, true) {
                     state.quiet_since = self.hub.turn.load(Ordering::Relaxed);
+                    state.woken_at = None;
                     self.hub.one_less_busy();
                 }
             }
@@ -412,6 +444,11 @@ impl Subscription {
 }
 
 impl Subscription {
+    /// How long ago the stream was woken for what it says now; `None` if it speaks for another reason.
+    pub(crate) fn woken_for(&self) -> Option<Duration> {
+        self.waiter.state.lock().woken_at.map(|at| at.elapsed())
+    }
+
     /// The number of the last commit that touched the key at this place among those subscribed to, or of the last
     /// one before: what is read after it is what the stream is to know. `None`: there is no such key.
     pub(crate) fn last_commit(&self, place: usize) -> Option<u64> {

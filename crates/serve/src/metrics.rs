@@ -96,6 +96,10 @@ pub struct Metrics {
     requests: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     /// By `UpdateKind`.
     updates: [AtomicU64; UpdateKind::ALL.len()],
+    /// Bytes of these.
+    sent_bytes: AtomicU64,
+    encoded_bytes: AtomicU64,
+    told_seconds: Histogram,
     /// By `AnswerFrom`.
     answers: [AtomicU64; AnswerFrom::ALL.len()],
     /// First answers that were a part of what there is, and that were in several messages.
@@ -118,6 +122,9 @@ impl Default for Metrics {
         Metrics {
             requests: Mutex::default(),
             updates: Default::default(),
+            sent_bytes: AtomicU64::new(0),
+            encoded_bytes: AtomicU64::new(0),
+            told_seconds: seconds(),
             answers: Default::default(),
             subsets: AtomicU64::new(0),
             chunked: AtomicU64::new(0),
@@ -169,8 +176,18 @@ impl Metrics {
         *self.requests.lock().entry((method, code)).or_default() += 1;
     }
 
-    pub(crate) fn sent(&self, kind: UpdateKind) {
+    /// A message was handed to HTTP/2, so long after its stream was woken for it.
+    pub(crate) fn sent(&self, kind: UpdateKind, bytes: usize, woken_for: Option<Duration>) {
         self.updates[kind as usize].fetch_add(1, Ordering::Relaxed);
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(time) = woken_for {
+            self.told_seconds.observe(time.as_secs_f64());
+        }
+    }
+
+    /// A message was made.
+    pub(crate) fn encoded(&self, bytes: usize) {
+        self.encoded_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// A stream has something to say.
@@ -287,6 +304,20 @@ impl Scrape {
             (labels([("kind", kind.name())]), count)
         });
         page.counters("updates_sent", "Get messages handed to HTTP/2", sent)?;
+        let (watched, lag) = self.hub.watched();
+        page.gauge("watched", "Services and nodes that streams wait for", watched as u64)?;
+        let help = "How long the slowest stream has had something to say, in whole milliseconds";
+        page.gauge(
+            "slowest_stream_lag_ms",
+            help,
+            u64::try_from(lag.as_millis()).unwrap_or(u64::MAX),
+        )?;
+        let bytes = metrics.sent_bytes.load(Ordering::Relaxed);
+        page.counter("sent_bytes", "Bytes of the messages handed to HTTP/2", bytes)?;
+        let bytes = metrics.encoded_bytes.load(Ordering::Relaxed);
+        page.counter("encoded_bytes", "Bytes of the messages that were made", bytes)?;
+        let help = "Time from when a stream was woken until its message was handed to HTTP/2";
+        page.histogram("told_seconds", help, &metrics.told_seconds)?;
         let answers = AnswerFrom::ALL.map(|from| {
             let count = metrics.answers[from as usize].load(Ordering::Relaxed);
             (labels([("from", from.name())]), count)

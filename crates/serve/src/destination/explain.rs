@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::delta::lens;
 use super::get::{absent, accept};
-use super::look::Question;
+use super::look::{Question, head_of};
 use super::reads::Reader;
 use super::shared::{Failure, Shared};
 
@@ -94,12 +94,12 @@ fn explain_at(
     about: Explanation,
 ) -> Result<Explanation, store::Error> {
     let rows = snapshot.service(&question.service)?;
-    let head = shared.head_of(&question.service, &rows, snapshot)?;
+    let head = head_of(&rows, snapshot)?;
     let zone = match &question.node {
         Some(node) => snapshot.zone(ClusterId::LOCAL, node)?,
         None => None,
     };
-    let position = question.position(&head, zone.as_deref());
+    let position = question.position(&head, zone.as_deref(), &shared.levels);
     let lens = lens(&position, &rows, &shared.answers)?;
     let (mut mentions, mut more) = (Vec::new(), false);
     snapshot.mentions(&question.service, address, &mut |mention| {

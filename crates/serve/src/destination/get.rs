@@ -126,7 +126,9 @@ impl Answer {
         };
         let metrics = &self.shared.metrics;
         match &message {
-            Some(Ok(message)) => metrics.sent(message.kind),
+            Some(Ok(message)) => {
+                metrics.sent(message.kind, message.frame.len(), self.subscription.woken_for());
+            }
             Some(Err(failure)) => metrics.ended(StreamEnd::of(failure)),
             None => metrics.ended(StreamEnd::Stopped),
         }

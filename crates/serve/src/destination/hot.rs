@@ -36,8 +36,8 @@ pub(super) struct Head {
     pub(super) object: Option<Arc<Service>>,
     /// The last change of anything that its answers depend on.
     pub(super) changed: Revision,
-    /// In how many subsets it is told, as a power of two.
-    pub(super) bits: u8,
+    /// How many targets its slices name.
+    pub(super) targets: u64,
 }
 
 /// An answer to a [`Key`].

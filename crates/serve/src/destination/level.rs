@@ -47,11 +47,6 @@ impl Levels {
         Levels { oversize, message_bytes_max, known: Mutex::new(LruCache::new(services_max)) }
     }
 
-    /// Are there subsets at all?
-    pub(super) fn subset(&self) -> bool {
-        self.oversize.subset
-    }
-
     /// In how many buckets, as a power of two, a Service with so many targets is told now. It stays so until there is
     /// clearly more or less.
     pub(super) fn bits(&self, service: &ServiceName, targets: u64) -> u8 {
@@ -90,13 +85,21 @@ impl Levels {
         bytes.max(if level.bits == 0 { endpoints } else { endpoints / FULL })
     }
 
-    /// A message of the Service was full with so many addresses. Are there subsets?
-    pub(super) fn overflowed(&self, service: &ServiceName, addresses: usize) -> bool {
-        let mut known = self.known.lock();
-        let mut level = known.get(service).copied().unwrap_or_default();
-        level.address_bytes = self.message_bytes_max / addresses.max(1) + 1;
-        known.put(service.clone(), level);
-        self.oversize.subset
+    /// A message of the Service was full with so many addresses. Is it told in more subsets than before?
+    pub(super) fn overflowed(&self, service: &ServiceName, targets: u64, addresses: usize) -> bool {
+        if !self.oversize.subset {
+            return false;
+        }
+        let before = self.bits(service, targets);
+        {
+            let mut known = self.known.lock();
+            let mut level = known.get(service).copied().unwrap_or_default();
+            // The largest that was seen: smaller ones in between are no reason to go back and forth.
+            let bytes = self.message_bytes_max / addresses.max(1) + 1;
+            level.address_bytes = level.address_bytes.max(bytes);
+            known.put(service.clone(), level);
+        }
+        self.bits(service, targets) > before
     }
 }
 
@@ -113,7 +116,7 @@ mod tests {
     fn a_service_has_subsets_once_it_has_overflowed() {
         let levels = Levels::new(Oversize { subset: true, endpoints_max: None }, 4_000_000);
         assert_eq!(levels.bits(&web(), 50_000), 0, "nobody knows how large it is");
-        levels.overflowed(&web(), 13_000);
+        assert!(levels.overflowed(&web(), 50_000, 13_000));
         assert_eq!(levels.bits(&web(), 50_000), 3);
         // A little less changes nothing, and neither does a little more.
         assert_eq!([48_000, 56_000, 52_000].map(|targets| levels.bits(&web(), targets)), [3; 3]);

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use model::{ClusterId, ObjectName, Revision, ServiceName};
 use resolve::{Authority, Bucket, View};
-use store::{ServiceRows, Snapshot};
+use store::{ServiceRows, Snapshot, WakeKey};
 
 use super::cursor::{Cursor, Step};
 use super::delta::Position;
 use super::hot::{Claim, Found, Head, Hot, Key, Seen, Value};
+use super::level::Levels;
 use super::reads::{Reader, Turn};
 use super::shared::{Failure, Shared};
 use crate::metrics::AnswerFrom;
@@ -39,7 +40,8 @@ impl Question {
     }
 
     /// Where a client is that was told all.
-    pub(super) fn position(&self, head: &Head, zone: Option<&str>) -> Position {
+    pub(super) fn position(&self, head: &Head, zone: Option<&str>, levels: &Levels) -> Position {
+        let bits = levels.bits(&self.service, head.targets);
         let local = head.object.as_ref().is_some_and(|service| service.local_traffic);
         let view = View {
             service: self.service.clone(),
@@ -47,7 +49,7 @@ impl Question {
             hostname: self.hostname.clone(),
             zone: zone.map(str::to_owned),
             node: self.node.clone().filter(|_| local),
-            bucket: self.client.and_then(|client| Bucket::of(client, head.bits)),
+            bucket: self.client.and_then(|client| Bucket::of(client, bits)),
         };
         Position { view: Arc::new(view), revision: head.changed }
     }
@@ -81,7 +83,7 @@ impl Shared {
         }
         let service = service.clone();
         let read = move |shared: &Shared, snapshot: &Snapshot, seen: Seen| {
-            let head = shared.head_of(&service, &snapshot.service(&service)?, snapshot)?;
+            let head = head_of(&snapshot.service(&service)?, snapshot)?;
             shared.hot.keep(key, Value::Head(head.clone()), seen);
             Ok(head)
         };
@@ -91,7 +93,7 @@ impl Shared {
     /// What to say next. Reads nothing if somebody else has just read the same.
     pub(super) async fn look(self: &Arc<Shared>, look: &Look) -> Result<Arc<Step>, Failure> {
         loop {
-            match look.find(&self.hot) {
+            match look.find(&self.hot, &self.levels) {
                 Found::Kept(Value::Step(step)) => return Ok(self.answered(step, AnswerFrom::Hot)),
                 // A Service or a node is known now.
                 Found::Kept(_) => {}
@@ -127,7 +129,7 @@ impl Shared {
 
 impl Look {
     /// What is kept; or else what is missing first.
-    fn find(&self, hot: &Arc<Hot>) -> Found {
+    fn find(&self, hot: &Arc<Hot>, levels: &Levels) -> Found {
         let head = match hot.find(Key::Head(self.question.service.clone()), self.service_seen) {
             Found::Kept(Value::Head(head)) => head,
             found => return found,
@@ -139,7 +141,7 @@ impl Look {
                 found => return found,
             },
         };
-        let position = self.question.position(&head, zone.as_deref());
+        let position = self.question.position(&head, zone.as_deref(), levels);
         if self.cursor.is_at(&position) {
             return Found::Kept(Value::Step(Arc::new(Step::none(&self.cursor))));
         }
@@ -156,11 +158,11 @@ impl Look {
         claim: Claim,
     ) -> Result<Option<(Arc<Step>, AnswerFrom)>, Failure> {
         let rows = snapshot.service(&self.question.service)?;
-        let head = shared.head_of(&self.question.service, &rows, snapshot)?;
+        let head = head_of(&rows, snapshot)?;
         let key = Key::Head(self.question.service.clone());
         shared.hot.keep(key, Value::Head(head.clone()), seen);
         let zone = self.zone(shared, snapshot, seen)?;
-        let position = self.question.position(&head, zone.as_deref());
+        let position = self.question.position(&head, zone.as_deref(), &shared.levels);
         if self.cursor.is_at(&position) {
             return Ok(Some((Arc::new(Step::none(&self.cursor)), AnswerFrom::Store)));
         }
@@ -177,19 +179,20 @@ impl Look {
         let mut step = self.cursor.step(self.unchanged_until, &position, &rows, &shared.answers)?;
         if self.cursor.is_new() && self.question.hostname.is_none() {
             let bits = position.view.bucket.map_or(0, |bucket| bucket.bits);
-            if step.again && shared.levels.overflowed(&self.question.service, step.added) {
-                let head = shared.head_of(&self.question.service, &rows, snapshot)?;
-                if self.question.client.is_some() && head.bits > bits {
+            let service = &self.question.service;
+            if step.again && shared.levels.overflowed(service, head.targets, step.added) {
+                // Those who were told before have grown into it.
+                shared.hub.look_again_at(WakeKey::service(service), snapshot.revision());
+                if self.question.client.is_some() {
                     // It is asked for again, as a subset: in pieces, the first would make a proxy that has come back
                     // drop what it has of the others.
-                    let key = Key::Head(self.question.service.clone());
-                    shared.hot.keep(key, Value::Head(head), seen);
                     return Ok(None);
                 }
             }
             shared.metrics.first_answer(bits > 0, step.again);
         }
         for message in &mut step.messages {
+            shared.metrics.encoded(message.frame.len());
             message.frame = shared.afloat.count(std::mem::take(&mut message.frame));
         }
         let step = Arc::new(step);
@@ -210,20 +213,10 @@ impl Look {
     }
 }
 
-impl Shared {
-    /// What is known of a Service as a whole.
-    pub(super) fn head_of(
-        &self,
-        service: &ServiceName,
-        rows: &ServiceRows<'_>,
-        snapshot: &Snapshot,
-    ) -> Result<Head, store::Error> {
-        let object = rows.object(snapshot.revision())?.map(Arc::new);
-        let targets = match self.levels.subset() {
-            true => rows.signatures(snapshot.revision())?.iter().map(|(_, count)| count).sum(),
-            false => 0,
-        };
-        let bits = self.levels.bits(service, targets);
-        Ok(Head { object, changed: rows.last_change()?, bits })
-    }
+/// What is known of a Service as a whole.
+pub(super) fn head_of(rows: &ServiceRows<'_>, snapshot: &Snapshot) -> Result<Head, store::Error> {
+    let object = rows.object(snapshot.revision())?.map(Arc::new);
+    let signatures = rows.signatures(snapshot.revision())?;
+    let targets = signatures.iter().map(|(_, count)| count).sum();
+    Ok(Head { object, changed: rows.last_change()?, targets })
 }

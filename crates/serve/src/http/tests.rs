@@ -56,7 +56,7 @@ impl Situation for Loading {
 async fn ask(path: &str) -> (StatusCode, String) {
     let metrics = Arc::new(Metrics::new());
     metrics.answered("Get", None);
-    metrics.sent(crate::destination::UpdateKind::Add);
+    metrics.sent(crate::destination::UpdateKind::Add, 0, None);
     let admin = admin(metrics, Arc::new(Hub::new()), Arc::new(Loading));
     let response = admin.oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
     let status = response.status();
@@ -113,6 +113,12 @@ async fn metrics_are_prometheus_text() {
         spillway_updates_sent_total{kind="remove"} 0
         spillway_updates_sent_total{kind="no_endpoints"} 0
         spillway_updates_sent_total{kind="keep_alive"} 0
+        spillway_watched 0
+        spillway_slowest_stream_lag_ms 0
+        spillway_sent_bytes_total 0
+        spillway_encoded_bytes_total 0
+        spillway_told_seconds_sum 0.0
+        spillway_told_seconds_count 0
         spillway_answers_total{from="store"} 0
         spillway_answers_total{from="shared"} 0
         spillway_answers_total{from="hot_set"} 0

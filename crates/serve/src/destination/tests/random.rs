@@ -3,6 +3,8 @@
 
 use model::{Kind, Object, Revision, Service, Target};
 
+use crate::destination::Oversize;
+
 use super::fixture::{Choice, Client, Server, USUAL, endpoint, of_pod, slice, web};
 
 /// A generator of our own: the same histories on every machine.
@@ -68,6 +70,10 @@ async fn open_all(server: &Server) -> Vec<Client> {
         for node in ["n1", ""] {
             clients.push(server.open(path, node).await.unwrap());
         }
+        for pod in ["web-0", "web-1", "web-2"] {
+            let token = format!("{{\"nodeName\":\"n1\",\"pod\":\"{pod}\"}}");
+            clients.push(server.open_as(path, &token).await.unwrap());
+        }
     }
     clients
 }
@@ -125,5 +131,15 @@ async fn it_does_so_with_messages_of_the_usual_size() {
 async fn it_does_so_with_hardly_a_hot_set() {
     for (seed, hot_bytes) in [(5, 0), (6, 1_500), (7, 5_000)] {
         history(seed, Choice { message_bytes_max: 400, hot_bytes, ..USUAL }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_does_so_in_subsets_and_in_chunks() {
+    for (seed, subset, message_bytes_max) in
+        [(8, true, 4_000), (9, true, 400_000), (10, false, 400)]
+    {
+        let oversize = Oversize { subset, endpoints_max: Some(6) };
+        history(seed, Choice { message_bytes_max, oversize, ..USUAL }).await;
     }
 }
