@@ -23,6 +23,8 @@ pub(crate) struct Client {
     pub(crate) services: usize,
     /// It takes what it is sent. Otherwise it takes nothing, with the smallest windows.
     pub(crate) reads: bool,
+    /// It says which pod it is.
+    pub(crate) named: bool,
 }
 
 /// When each stream had its n-th message.
@@ -61,6 +63,8 @@ impl Client {
             for number in 0..self.streams {
                 let send = connections[number % self.connections].clone();
                 let stream = Stream {
+                    // All in one subset, if there are any.
+                    token: if self.named { "{\"pod\":\"web-0\"}" } else { "" },
                     path: data::authority(number % self.services),
                     reads: self.reads,
                     arrivals: Arc::clone(&arrivals),
@@ -94,6 +98,7 @@ impl Client {
 
 struct Stream {
     path: String,
+    token: &'static str,
     reads: bool,
     arrivals: Arc<Arrivals>,
 }
@@ -102,7 +107,8 @@ impl Stream {
     async fn run(self, send: h2::client::SendRequest<Bytes>) -> anyhow::Result<()> {
         let uri = "http://proxy/io.linkerd.proxy.destination.Destination/Get";
         let request = http::Request::post(uri).header("content-type", "application/grpc");
-        let message = GetDestination { path: self.path.clone(), ..GetDestination::default() };
+        let (path, context_token) = (self.path.clone(), self.token.to_owned());
+        let message = GetDestination { path, context_token, ..GetDestination::default() };
         let mut body = BytesMut::new();
         body.put_u8(0);
         body.put_u32(u32::try_from(message.encoded_len())?);

@@ -96,6 +96,11 @@ impl Lens {
         }
     }
 
+    /// The part of the Service that the view is of; `None`: all of it.
+    pub fn bucket(&self) -> Option<Bucket> {
+        self.bucket
+    }
+
     /// The labels that all addresses share (spec §2.9.1).
     pub fn set_labels(&self) -> &Labels<'static> {
         &self.set_labels

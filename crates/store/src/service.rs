@@ -20,12 +20,14 @@ pub struct ServiceRows<'s> {
 }
 
 /// Which addresses [`ServiceRows::compare`] looks at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Scope<'a> {
     /// Those whose claims have changed since.
     Changed,
     /// All that have claims, now or then.
     All,
+    /// Those of them that satisfy.
+    Part(&'a dyn Fn(IpAddr) -> bool),
     /// Those that have a claim of this hostname, now or then. Claims of others may be on them as well.
     Hostname(&'a str),
 }
@@ -135,7 +137,12 @@ impl<'s> ServiceRows<'s> {
             let (changed, last) = self.changed_addresses(since, after)?;
             match scope {
                 Scope::Changed => self.visit_changed(id, &changed, visit)?,
-                Scope::All => self.visit_all(id, &changed, (after, last), since, visit)?,
+                Scope::All => {
+                    self.visit_all(id, &changed, (after, last), since, &|_| true, visit)?;
+                }
+                Scope::Part(wanted) => {
+                    self.visit_all(id, &changed, (after, last), since, wanted, visit)?;
+                }
                 Scope::Hostname(hostname) => {
                     let with = self.with_hostname(id, hostname, &changed, (after, last))?;
                     self.visit_some(id, with, &changed, since, visit)?;
@@ -208,24 +215,28 @@ impl<'s> ServiceRows<'s> {
         Ok(())
     }
 
-    /// All addresses past `after` up to `last`.
+    /// All addresses past `after` up to `last` that are wanted.
     fn visit_all<E: From<Error>>(
         &self,
         id: ServiceId,
         changed: &Changed,
         (after, last): (Option<IpAddr>, Option<IpAddr>),
         since: Option<Revision>,
+        wanted: &dyn Fn(IpAddr) -> bool,
         visit: Visit<'_, E>,
     ) -> Result<(), E> {
         let from = after.map_or_else(|| key::id(id), |ip| key::prefix_end(&key::row_ip(id, ip)));
         let end = key::prefix_end(&last.map_or_else(|| key::id(id), |ip| key::row_ip(id, ip)));
-        let mut gone = changed.iter().peekable();
+        let mut gone = changed.iter().filter(|(ip, _)| wanted(**ip)).peekable();
         let mut rows = v2::UndoneRows::new();
         let mut current: Option<IpAddr> = None;
         let range = self.snapshot.tables.endpoints()?.range(from.as_slice()..end.as_slice());
         for entry in range.map_err(Error::from)? {
             let (key, value) = entry.map_err(Error::from)?;
             let key = row_key(key.value())?;
+            if !wanted(key.ip) {
+                continue;
+            }
             if let Some(ip) = current.filter(|ip| *ip != key.ip) {
                 self.visit_address(ip, std::mem::take(&mut rows), &mut gone, since, visit)?;
             }
@@ -242,11 +253,11 @@ impl<'s> ServiceRows<'s> {
     }
 
     /// Visits an address that has rows now, and before it those that no longer have any.
-    fn visit_address<E: From<Error>>(
+    fn visit_address<'c, E: From<Error>>(
         &self,
         ip: IpAddr,
         rows: v2::UndoneRows,
-        changed: &mut std::iter::Peekable<std::collections::btree_map::Iter<'_, IpAddr, Vec<u8>>>,
+        changed: &mut std::iter::Peekable<impl Iterator<Item = (&'c IpAddr, &'c Vec<u8>)>>,
         since: Option<Revision>,
         visit: Visit<'_, E>,
     ) -> Result<(), E> {

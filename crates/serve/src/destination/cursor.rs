@@ -45,14 +45,14 @@ pub(super) struct Step {
     pub(super) next: Arc<Cursor>,
     /// Look again without waiting for a wake-up: there is more to say.
     pub(super) again: bool,
-    /// Addresses that are added.
-    pub(super) added: usize,
+    /// Addresses that are added, and their bytes.
+    pub(super) added: (usize, usize),
 }
 
 impl Step {
     /// There is nothing to say to a client that is there.
     pub(super) fn none(cursor: &Arc<Cursor>) -> Step {
-        Step { messages: Vec::new(), next: Arc::clone(cursor), again: false, added: 0 }
+        Step { messages: Vec::new(), next: Arc::clone(cursor), again: false, added: (0, 0) }
     }
 
     /// Bytes that it takes, about.
@@ -84,16 +84,17 @@ impl Cursor {
 
     /// What to say to a client that is to know all of `now`, which is where `rows` are. Nothing has changed for it
     /// between what it was told last and `unchanged_until`: so a quiet stream isn't left behind when the undo log is
-    /// trimmed.
+    /// trimmed. If so many addresses are expected that they don't fit, it may be given up early.
     pub(super) fn step(
         &self,
         unchanged_until: Revision,
         now: &Position,
         rows: &ServiceRows<'_>,
         answers: &Answers,
+        expected: Option<u64>,
     ) -> Result<Step, Failure> {
         let target = Target::new(now, rows, answers)?;
-        let mut delta = target.delta();
+        let mut delta = target.delta(expected);
         let mut cut = None;
         let mut after = None;
         for Segment { upto, position } in self.segments_at(unchanged_until) {
@@ -104,7 +105,7 @@ impl Cursor {
             }
             after = upto;
         }
-        let added = delta.added();
+        let added = (delta.added(), delta.added_bytes());
         let mut messages = delta.messages();
         if messages.is_empty() && self.is_new() && answers.no_endpoints {
             messages.push(wire::no_endpoints());

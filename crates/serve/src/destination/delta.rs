@@ -39,7 +39,12 @@ pub(crate) struct Delta {
     removes: wire::Removes,
     /// The last ip whose addresses are in it.
     last: Option<IpAddr>,
+    /// If there will be so many addresses, and they can't all be in it, it need not be filled to find that out.
+    expected: Option<u64>,
 }
+
+/// After so many addresses it is clear how large the others are.
+const PROBE_ADDRESSES: usize = 1_000;
 
 impl Delta {
     /// Takes what is to say of an ip, or nothing of it and says `false`: then a message is full.
@@ -50,7 +55,21 @@ impl Delta {
             true => self.last = Some(ip),
             false => self.removes.back_to(before),
         }
-        taken
+        taken && !self.is_hopeless(answers)
+    }
+
+    fn is_hopeless(&self, answers: &Answers) -> bool {
+        let Some(expected) = self.expected.filter(|_| self.adds.addresses() == PROBE_ADDRESSES)
+        else {
+            return false;
+        };
+        let all = self.adds.bytes() as u64 * expected / PROBE_ADDRESSES as u64;
+        all > answers.message_bytes_max as u64 * 5 / 4
+    }
+
+    /// Bytes that it adds.
+    pub(crate) fn added_bytes(&self) -> usize {
+        self.adds.bytes()
     }
 
     /// Addresses that it adds.
@@ -83,13 +102,15 @@ impl<'t> Target<'t> {
         Ok(Target { answers, rows, lens, hostname: position.view.hostname.as_deref() })
     }
 
-    /// Nothing to say yet.
-    pub(crate) fn delta(&self) -> Delta {
+    /// Nothing to say yet. With a number of addresses that are expected it may end before it is full, if they are too
+    /// many.
+    pub(crate) fn delta(&self, expected: Option<u64>) -> Delta {
         let bytes_max = self.answers.message_bytes_max;
         Delta {
             adds: wire::Adds::new(self.lens.set_labels(), bytes_max),
             removes: wire::Removes::new(bytes_max),
             last: None,
+            expected,
         }
     }
 
@@ -123,7 +144,13 @@ impl<'t> Target<'t> {
             delta.push(ip, &left, &now, self.answers).then_some(()).ok_or(Halt::Full)
         };
         let since = old.map(|old| old.revision);
-        match self.rows.compare(since, self.scope(old_lens.as_ref()), range.after, &mut visit) {
+        let buckets = [Some(&self.lens), old_lens.as_ref()].map(|lens| lens.map(Lens::bucket));
+        // What is in neither part is not even decoded.
+        let in_part = |ip: IpAddr| {
+            buckets.iter().flatten().any(|bucket| bucket.is_none_or(|bucket| bucket.has(ip)))
+        };
+        let scope = self.scope(old_lens.as_ref(), &in_part);
+        match self.rows.compare(since, scope, range.after, &mut visit) {
             Ok(()) | Err(Halt::Done) => Ok(None),
             Err(Halt::Full) => Ok(delta.last),
             Err(Halt::Store(error)) => Err(error),
@@ -131,11 +158,15 @@ impl<'t> Target<'t> {
     }
 
     /// Equal lenses project equal claims equally, so only those that changed matter.
-    fn scope(&self, old_lens: Option<&Lens>) -> Scope<'_> {
+    fn scope<'s>(
+        &'s self,
+        old_lens: Option<&Lens>,
+        in_part: &'s dyn Fn(IpAddr) -> bool,
+    ) -> Scope<'s> {
         match (self.hostname, old_lens) {
             (_, Some(old)) if *old == self.lens => Scope::Changed,
             (Some(hostname), _) => Scope::Hostname(hostname),
-            (None, _) => Scope::All,
+            (None, _) => Scope::Part(in_part),
         }
     }
 }

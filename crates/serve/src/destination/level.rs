@@ -85,8 +85,14 @@ impl Levels {
         bytes.max(if level.bits == 0 { endpoints } else { endpoints / FULL })
     }
 
-    /// A message of the Service was full with so many addresses. Is it told in more subsets than before?
-    pub(super) fn overflowed(&self, service: &ServiceName, targets: u64, addresses: usize) -> bool {
+    /// A message of the Service can't have more than these addresses, of so many bytes, or will not. Is it told in more
+    /// subsets than before?
+    pub(super) fn overflowed(
+        &self,
+        service: &ServiceName,
+        targets: u64,
+        (addresses, bytes): (usize, usize),
+    ) -> bool {
         if !self.oversize.subset {
             return false;
         }
@@ -95,7 +101,7 @@ impl Levels {
             let mut known = self.known.lock();
             let mut level = known.get(service).copied().unwrap_or_default();
             // The largest that was seen: smaller ones in between are no reason to go back and forth.
-            let bytes = self.message_bytes_max / addresses.max(1) + 1;
+            let bytes = bytes / addresses.max(1) + 1;
             level.address_bytes = level.address_bytes.max(bytes);
             known.put(service.clone(), level);
         }
@@ -116,7 +122,7 @@ mod tests {
     fn a_service_has_subsets_once_it_has_overflowed() {
         let levels = Levels::new(Oversize { subset: true, endpoints_max: None }, 4_000_000);
         assert_eq!(levels.bits(&web(), 50_000), 0, "nobody knows how large it is");
-        assert!(levels.overflowed(&web(), 50_000, 13_000));
+        assert!(levels.overflowed(&web(), 50_000, (13_000, 4_000_000)));
         assert_eq!(levels.bits(&web(), 50_000), 3);
         // A little less changes nothing, and neither does a little more.
         assert_eq!([48_000, 56_000, 52_000].map(|targets| levels.bits(&web(), targets)), [3; 3]);

@@ -176,7 +176,12 @@ impl Look {
                 _ => return Ok(None),
             },
         };
-        let mut step = self.cursor.step(self.unchanged_until, &position, &rows, &shared.answers)?;
+        // Who could be told a part is not told the first piece of all.
+        let whole = position.view.bucket.is_none() && shared.answers.oversize.subset;
+        let probed = whole && self.cursor.is_new() && self.question.client.is_some();
+        let expected = probed.then_some(head.targets);
+        let (until, answers) = (self.unchanged_until, &shared.answers);
+        let mut step = self.cursor.step(until, &position, &rows, answers, expected)?;
         if self.cursor.is_new() && self.question.hostname.is_none() {
             let bits = position.view.bucket.map_or(0, |bucket| bucket.bits);
             let service = &self.question.service;

@@ -157,14 +157,20 @@ impl Adds {
     /// Takes all of the addresses, or none and says `false`: then the message is full.
     pub(crate) fn push(&mut self, addresses: &[Address<'_>], http2: Option<&Http2>) -> bool {
         let http2 = http2.map(|http2| &*http2.0);
-        let common = self.common.with(addresses);
-        let taken = self.body.push(addresses.len(), common.saved_bytes(), |to| {
+        let narrowed = self.common.narrowed(addresses);
+        let saved = self.common.saved_with(&narrowed);
+        let taken = self.body.push(addresses.len(), saved, |to| {
             addresses.iter().for_each(|address| encode::address(to, 1, address, http2));
         });
         if taken {
-            self.common = common;
+            self.common.take(narrowed);
         }
         taken
+    }
+
+    /// Bytes that it will have.
+    pub(crate) fn bytes(&self) -> usize {
+        self.body.bytes.len() - self.common.saved_bytes()
     }
 
     /// How many it has.

@@ -16,7 +16,7 @@ const LABELS_OF_ADDRESS: u32 = 4;
 const LABELS_OF_SET: u32 = 2;
 
 /// The labels that all addresses so far have.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Common {
     addresses: usize,
     labels: Vec<Label>,
@@ -30,25 +30,50 @@ struct Label {
     encoded: Vec<u8>,
 }
 
+/// What is common to more addresses.
+pub(super) struct Narrowed {
+    addresses: usize,
+    /// `None`: the same as before, as it nearly always is.
+    labels: Option<Vec<Label>>,
+}
+
 impl Common {
-    /// The same with these addresses.
-    pub(super) fn with(&self, addresses: &[Address<'_>]) -> Common {
-        let mut common = self.clone();
-        for address in addresses {
-            if common.addresses == 0 {
-                common.labels = address.labels.iter().filter_map(Label::new).collect();
-            } else if !common.labels.is_empty() {
-                common.labels.retain(|label| label.is_in(&address.labels));
+    /// What is common to these addresses, too.
+    pub(super) fn narrowed(&self, addresses: &[Address<'_>]) -> Narrowed {
+        let count = self.addresses + addresses.len();
+        let known = match (self.addresses, addresses.first()) {
+            (0, Some(first)) => first.labels.iter().filter_map(Label::new).collect(),
+            _ if self.is_in_all(addresses) => {
+                return Narrowed { addresses: count, labels: None };
             }
-            common.addresses += 1;
+            _ => self.labels.clone(),
+        };
+        let common = |label: &Label| addresses.iter().all(|it| label.is_in(&it.labels));
+        let labels = Some(known.into_iter().filter(common).collect());
+        Narrowed { addresses: count, labels }
+    }
+
+    fn is_in_all(&self, addresses: &[Address<'_>]) -> bool {
+        let in_all = |label: &Label| addresses.iter().all(|it| label.is_in(&it.labels));
+        self.labels.iter().all(in_all)
+    }
+
+    /// Bytes that would be saved by saying them once.
+    pub(super) fn saved_with(&self, narrowed: &Narrowed) -> usize {
+        saved(narrowed.labels.as_ref().unwrap_or(&self.labels), narrowed.addresses)
+    }
+
+    /// The addresses were taken.
+    pub(super) fn take(&mut self, narrowed: Narrowed) {
+        self.addresses = narrowed.addresses;
+        if let Some(labels) = narrowed.labels {
+            self.labels = labels;
         }
-        common
     }
 
     /// Bytes that are saved by saying them once.
     pub(super) fn saved_bytes(&self) -> usize {
-        let each: usize = self.labels.iter().map(|label| label.encoded.len()).sum();
-        if self.is_worth_it() { each * (self.addresses - 1) } else { 0 }
+        saved(&self.labels, self.addresses)
     }
 
     fn is_worth_it(&self) -> bool {
@@ -91,6 +116,11 @@ impl Common {
     fn has(&self, field: &[u8]) -> bool {
         self.labels.iter().any(|label| label.encoded == field)
     }
+}
+
+fn saved(labels: &[Label], addresses: usize) -> usize {
+    let each: usize = labels.iter().map(|label| label.encoded.len()).sum();
+    if addresses >= ADDRESSES_MIN { each * (addresses - 1) } else { 0 }
 }
 
 impl Label {
