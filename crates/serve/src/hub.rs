@@ -150,14 +150,16 @@ impl Hub {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let due = self.pace.lock().next_due();
-            let later = async {
+            let is_due = async {
                 match due {
                     Some(at) => tokio::time::sleep_until(at).await,
-                    None => self.later.notified().await,
+                    None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                () = later => self.tell_due(Instant::now()),
+                () = is_due => self.tell_due(Instant::now()),
+                // It may be due before the others.
+                () = self.later.notified() => {}
                 _ = tick.tick() => self.keep_alive(),
             }
         }

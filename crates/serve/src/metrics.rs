@@ -108,6 +108,7 @@ pub struct Metrics {
     /// By `StreamEnd`.
     ends: [AtomicU64; StreamEnd::ALL.len()],
     reopened: AtomicU64,
+    connections_refused: AtomicU64,
     /// When all that a source had said was last stored.
     synced_at: Mutex<BTreeMap<Source, Time>>,
     commit_seconds: Histogram,
@@ -130,6 +131,7 @@ impl Default for Metrics {
             chunked: AtomicU64::new(0),
             ends: Default::default(),
             reopened: AtomicU64::new(0),
+            connections_refused: AtomicU64::new(0),
             synced_at: Mutex::default(),
             commit_seconds: seconds(),
             commit_changes: Histogram::new(exponential_buckets(1.0, 4.0, 7)),
@@ -193,6 +195,11 @@ impl Metrics {
     /// A stream has something to say.
     pub(crate) fn answer(&self, from: AnswerFrom) {
         self.answers[from as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection was closed at once, since there are too many.
+    pub(crate) fn connection_refused(&self) {
+        self.connections_refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Answers that were made from the store.
@@ -304,6 +311,12 @@ impl Scrape {
             (labels([("kind", kind.name())]), count)
         });
         page.counters("updates_sent", "Get messages handed to HTTP/2", sent)?;
+        let refused = metrics.connections_refused.load(Ordering::Relaxed);
+        page.counter(
+            "connections_refused",
+            "Connections closed since there were too many",
+            refused,
+        )?;
         let (watched, lag) = self.hub.watched();
         page.gauge("watched", "Services and nodes that streams wait for", watched as u64)?;
         let help = "How long the slowest stream has had something to say, in whole milliseconds";

@@ -20,6 +20,7 @@ const FSYNC_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What proxies may take of a server. A stalled client has as long as a proxy waits on a stream that is silent.
 const DOOR: DoorLimits = DoorLimits {
+    connections_max: 20_000,
     streams_max: 100_000,
     streams_per_connection_max: 20_000,
     stall: Duration::from_secs(5 * 60),

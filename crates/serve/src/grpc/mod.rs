@@ -21,6 +21,8 @@ use crate::{Destination, Metrics};
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]
 pub struct DoorLimits {
+    /// Connections that are open at the same time; one more is closed at once.
+    pub connections_max: usize,
     /// Streams that are open at the same time.
     pub streams_max: usize,
     /// Of these, on one connection. All proxies of a node may come through one sidecar, on one connection.
@@ -65,6 +67,9 @@ pub async fn serve(listener: TcpListener, door: Door) {
             accepted = listener.accept() => accepted,
         };
         match accepted {
+            Ok(_) if connections.len() >= open.door.limits.connections_max => {
+                open.door.metrics.connection_refused();
+            }
             Ok((socket, _)) => {
                 connections.spawn(connection::serve(socket, Arc::clone(&open)));
             }

@@ -113,6 +113,7 @@ async fn metrics_are_prometheus_text() {
         spillway_updates_sent_total{kind="remove"} 0
         spillway_updates_sent_total{kind="no_endpoints"} 0
         spillway_updates_sent_total{kind="keep_alive"} 0
+        spillway_connections_refused_total 0
         spillway_watched 0
         spillway_slowest_stream_lag_ms 0
         spillway_sent_bytes_total 0

@@ -75,3 +75,25 @@ fn settled_waits_for_the_revision_and_for_each_stream() {
     hub.advance(&commit(4, &[2]));
     assert_eq!(hub.settled(Revision(4)).now_or_never(), Some(()), "not this stream's");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_quiet_does_not_wait_for_a_busy_one() {
+    let hub = Arc::new(Hub::paced(Duration::from_secs(10)));
+    let (busy, calm) = (hub.subscribe(&[WakeKey(1)]), hub.subscribe(&[WakeKey(2)]));
+    let running = tokio::spawn({
+        let hub = Arc::clone(&hub);
+        async move { hub.run(Duration::from_secs(3_600)).await }
+    });
+    for revision in 1..10_000 {
+        hub.advance(&commit(revision, &[1]));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Its next time is seconds away. The other one is told at once, and then within its own first window.
+    for revision in [10_000, 10_001] {
+        hub.advance(&commit(revision, &[2]));
+        let told = tokio::time::timeout(Duration::from_millis(20), calm.woken()).await;
+        assert_eq!(told, Ok(changed(revision)));
+    }
+    drop(busy);
+    running.abort();
+}

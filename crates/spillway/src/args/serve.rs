@@ -63,6 +63,9 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Streams")]
 struct StreamArgs {
+    /// Connections that may be open; one more is closed at once.
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = values::count)]
+    max_connections: usize,
     /// Streams that may be open; more are refused with ResourceExhausted.
     #[arg(long, value_name = "N", default_value = "100000", value_parser = values::count)]
     max_streams: usize,
@@ -202,6 +205,7 @@ impl ServeArgs {
             admin_addr: Some(self.admin_addr),
             memory,
             door: DoorLimits {
+                connections_max: self.stream.max_connections,
                 streams_max: self.stream.max_streams,
                 streams_per_connection_max: self.stream.max_streams_per_connection,
                 stall: self.stream.stream_stall,

@@ -17,6 +17,7 @@ use super::fixture::{Choice, Server, USUAL};
 use crate::{Door, DoorLimits};
 
 const LIMITS: DoorLimits = DoorLimits {
+    connections_max: 1_000,
     streams_max: 1_000,
     streams_per_connection_max: 1_000,
     stall: Duration::from_secs(60),
@@ -205,6 +206,29 @@ async fn streams_have_limits_in_all_and_on_each_connection() {
     }
     let fourth = two.get(web()).await.unwrap();
     drop((first, third, fourth));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_have_a_limit_too() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    let (addr, _serving) = open(&server, DoorLimits { connections_max: 2, ..LIMITS }).await;
+    let web = || request("web.shop.svc.k.test:80");
+    let (mut one, mut two) = (client(addr).await, client(addr).await);
+    let streams = [one.get(web()).await.unwrap(), two.get(web()).await.unwrap()];
+    let third = DestinationClient::connect(format!("http://{addr}")).await;
+    let third = match third {
+        Ok(mut third) => third.get(web()).await.is_err(),
+        Err(_) => true,
+    };
+    assert!(third, "there are two already");
+    drop((streams, one));
+    until(|| server.hub.stream_count() == 0).await;
+    // There is room again as soon as a connection is gone.
+    let mut again = DestinationClient::connect(format!("http://{addr}")).await;
+    while again.is_err() || again.as_mut().unwrap().get(web()).await.is_err() {
+        again = DestinationClient::connect(format!("http://{addr}")).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
