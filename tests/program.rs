@@ -46,6 +46,9 @@ endpoints:
 
 const WEB: &str = "web.shop.svc.cluster.local:80";
 
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A running server, and what asks it.
 struct Asking {
     program: Program,
@@ -68,7 +71,20 @@ impl Asking {
         std::fs::write(folder.path().join("manifests").join("shop.yaml"), MANIFESTS)?;
         let mut server = program.serve(folder.path(), false)?;
         let (addr, admin) = server.serving().await?;
-        Ok(Asking { program, server: Some(server), addr, admin, _folder: folder })
+        let asking = Asking { program, server: Some(server), addr, admin, _folder: folder };
+        asking.until_ready_says(200, "ok\n").await?;
+        Ok(asking)
+    }
+
+    /// Returns when `/ready` says so.
+    async fn until_ready_says(&self, status: u16, body: &str) -> Result<()> {
+        let waiting = async {
+            while harness::http::get(self.admin, "/ready").await? != (status, body.to_owned()) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("never {body}"))?
     }
 
     /// Runs `spillway get`; gives its exit code, and what it printed.
@@ -206,19 +222,18 @@ async fn a_signal_ends_streams_one_after_the_other_and_a_second_one_all() -> Res
         let question = Question { path: WEB.to_owned(), ..Question::default() };
         streams.push(client.open(question, false).await);
     }
-    let server = asking.server.as_mut().context("it runs")?;
-    server.signal("TERM")?;
+    asking.server.as_mut().context("it runs")?.signal("TERM")?;
     ended(&streams[0]).await?;
     // Ten seconds are the default: by now only some have ended.
     let open = streams.iter().filter(|stream| stream.is_open()).count();
     ensure!(open > 5, "only {open} of 50 are still open when one ends");
-    let ready = harness::http::get(asking.admin, "/ready").await?;
-    ensure!(ready == (503, "not ready\n- the server is ending\n".to_owned()), "{ready:?}");
+    asking.until_ready_says(503, "not ready\n- the server is ending\n").await?;
     let late = harness::client::Client::connect(asking.addr).await;
     ensure!(late.is_err(), "somebody is let in while the server ends");
     for stream in streams.iter().filter(|stream| !stream.is_open()) {
         ensure!(stream.seen() == Seen::Ended(Code::Unavailable), "{:?}", stream.seen());
     }
+    let server = asking.server.as_mut().context("it runs")?;
     server.signal("TERM")?;
     let status = server.wait().await?;
     ensure!(status.code() == Some(1), "a second signal: {status}");

@@ -333,3 +333,89 @@ async fn clients_that_open_and_give_up_leave_nothing() {
     until(|| server.hub.stream_count() == 1).await;
     assert_eq!(addresses(calm.into_inner().message().await.unwrap()), 5_000);
 }
+
+/// A Get of `web`, as HTTP/2 has it.
+fn raw_get() -> (Request<()>, Bytes) {
+    let uri = "http://x/io.linkerd.proxy.destination.Destination/Get";
+    let head = Request::post(uri).header("content-type", "application/grpc").body(()).unwrap();
+    let message = prost::Message::encode_to_vec(&request("web.shop.svc.k.test:80"));
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    (head, Bytes::from([&[0], &length[..], &message].concat()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_clients_that_read_a_byte_at_a_time_hold_up_nobody() {
+    let limit = 1_000_000;
+    let mut server = Server::start(Choice { hot_bytes: 0, sending_bytes: limit, ..USUAL });
+    server.web();
+    large(&mut server);
+    let (addr, _serving) = open(&server, LIMITS).await;
+    let mut calm = client(addr).await.get(request("web.shop.svc.k.test:80")).await.unwrap();
+    assert_eq!(addresses(calm.get_mut().message().await.unwrap()), 5_000);
+    let read = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    for _ in 0..10 {
+        let socket = TcpStream::connect(addr).await.unwrap();
+        let (mut send, connection) = h2::client::handshake(socket).await.unwrap();
+        tokio::spawn(connection);
+        for _ in 0..99 {
+            send = send.ready().await.unwrap();
+            let (head, body) = raw_get();
+            let (response, mut stream) = send.send_request(head, false).unwrap();
+            stream.send_data(body, true).unwrap();
+            let read = Arc::clone(&read);
+            tokio::spawn(async move {
+                let Ok(response) = response.await else { return };
+                let mut body = response.into_body();
+                while let Some(Ok(part)) = body.data().await {
+                    for _ in 0..part.len() {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                        body.flow_control().release_capacity(1).ok();
+                        read.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    }
+    until(|| server.hub.stream_count() > 900).await;
+    let mut most = 0;
+    for number in 0..20 {
+        server.bare("web-b", &[&format!("10.2.0.{number}")]);
+        assert!(calm.get_mut().message().await.unwrap().is_some());
+        most = most.max(server.destination.afloat_bytes());
+    }
+    let read = read.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(read > 0 && most < (limit + 400_000) as u64, "{read} bytes read, {most} afloat");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_streams_that_are_reset_disturbs_nobody() {
+    let mut server = Server::start(USUAL);
+    server.web();
+    large(&mut server);
+    let (addr, _serving) = open(&server, LIMITS).await;
+    let mut calm = client(addr).await.get(request("web.shop.svc.k.test:80")).await.unwrap();
+    assert_eq!(addresses(calm.get_mut().message().await.unwrap()), 5_000);
+    let (mut opened, mut connections) = (0, 0);
+    while opened < 5_000 {
+        let socket = TcpStream::connect(addr).await.unwrap();
+        let (mut send, connection) = h2::client::handshake(socket).await.unwrap();
+        tokio::spawn(connection);
+        connections += 1;
+        // Where the server takes it for an attack, it closes the connection.
+        while opened < 5_000 {
+            send = match send.ready().await {
+                Ok(send) => send,
+                Err(_) => break,
+            };
+            let (head, body) = raw_get();
+            let Ok((_response, mut stream)) = send.send_request(head, false) else { break };
+            stream.send_data(body, true).ok();
+            stream.send_reset(h2::Reason::CANCEL);
+            opened += 1;
+        }
+    }
+    server.bare("web-b", &["10.2.0.1"]);
+    assert_eq!(addresses(calm.get_mut().message().await.unwrap()), 1);
+    until(|| server.hub.stream_count() == 1).await;
+    assert!(connections < 100, "{connections} connections for {opened} streams");
+}
