@@ -89,6 +89,17 @@ impl<'s> ServiceRows<'s> {
         there.map(|(bytes, count)| Ok((self.signature(&bytes)?, count))).collect()
     }
 
+    /// How many targets the Service has: all that have a signature.
+    pub fn targets(&self) -> Result<u64, Error> {
+        let Some(id) = self.id else { return Ok(0) };
+        let (from, end) = (key::id(id), key::prefix_end(&key::id(id)));
+        let mut targets = 0;
+        for entry in self.snapshot.tables.contexts()?.range(from.as_slice()..end.as_slice())? {
+            targets += key::KeyReader(entry?.1.value()).u64().unwrap_or(0);
+        }
+        Ok(targets)
+    }
+
     fn signature(&self, bytes: &[u8]) -> Result<Signature, Error> {
         let items: v2::Signature = record::decode(bytes)?;
         let item = |(class, slice, hints): (u8, u32, Vec<u32>)| {

@@ -59,11 +59,11 @@ impl Delta {
     }
 
     fn is_hopeless(&self, answers: &Answers) -> bool {
-        let Some(expected) = self.expected.filter(|_| self.adds.addresses() == PROBE_ADDRESSES)
-        else {
+        let told = self.adds.addresses();
+        let Some(expected) = self.expected.filter(|_| told >= PROBE_ADDRESSES) else {
             return false;
         };
-        let all = self.adds.bytes() as u64 * expected / PROBE_ADDRESSES as u64;
+        let all = self.adds.bytes() as u64 * expected / told as u64;
         all > answers.message_bytes_max as u64 * 5 / 4
     }
 

@@ -41,7 +41,11 @@ impl Question {
 
     /// Where a client is that was told all.
     pub(super) fn position(&self, head: &Head, zone: Option<&str>, levels: &Levels) -> Position {
-        let bits = levels.bits(&self.service, head.targets);
+        // A hostname has few endpoints, and they could all be in the parts of others.
+        let bits = match self.hostname {
+            None => levels.bits(&self.service, head.targets),
+            Some(_) => 0,
+        };
         let local = head.object.as_ref().is_some_and(|service| service.local_traffic);
         let view = View {
             service: self.service.clone(),
@@ -177,12 +181,13 @@ impl Look {
             },
         };
         // Who could be told a part is not told the first piece of all.
+        let first_of_all = self.cursor.is_new() && self.question.hostname.is_none();
         let whole = position.view.bucket.is_none() && shared.answers.oversize.subset;
-        let probed = whole && self.cursor.is_new() && self.question.client.is_some();
+        let probed = first_of_all && whole && self.question.client.is_some();
         let expected = probed.then_some(head.targets);
         let (until, answers) = (self.unchanged_until, &shared.answers);
         let mut step = self.cursor.step(until, &position, &rows, answers, expected)?;
-        if self.cursor.is_new() && self.question.hostname.is_none() {
+        if first_of_all {
             let bits = position.view.bucket.map_or(0, |bucket| bucket.bits);
             let service = &self.question.service;
             if step.again && shared.levels.overflowed(service, head.targets, step.added) {
@@ -221,7 +226,5 @@ impl Look {
 /// What is known of a Service as a whole.
 pub(super) fn head_of(rows: &ServiceRows<'_>, snapshot: &Snapshot) -> Result<Head, store::Error> {
     let object = rows.object(snapshot.revision())?.map(Arc::new);
-    let signatures = rows.signatures(snapshot.revision())?;
-    let targets = signatures.iter().map(|(_, count)| count).sum();
-    Ok(Head { object, changed: rows.last_change()?, targets })
+    Ok(Head { object, changed: rows.last_change()?, targets: rows.targets()? })
 }

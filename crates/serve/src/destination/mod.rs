@@ -37,7 +37,7 @@ pub use reads::Turn;
 pub(crate) use shared::StreamEnd;
 pub use shared::{READS_MAX, StreamLimits};
 pub use synced::Needed;
-pub(crate) use wire::UpdateKind;
+pub(crate) use wire::{FRAME_BYTES, UpdateKind};
 pub use wire::{Http2ClientParams, Http2ParamsError, Message, parse_http2_params};
 
 use crate::{Hub, Metrics};

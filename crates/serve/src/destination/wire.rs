@@ -15,7 +15,7 @@ use hoist::Common;
 pub use http2::{Http2ClientParams, Http2ParamsError, parse_http2_params};
 
 /// What gRPC puts before a message: a flag, and its length.
-const FRAME_BYTES: usize = 5;
+pub(crate) const FRAME_BYTES: usize = 5;
 
 /// What comes before a set of addresses at most: the frame, a tag, and a length of up to 5 bytes.
 const ENVELOPE_BYTES_MAX: usize = FRAME_BYTES + 6;

@@ -40,6 +40,12 @@ async fn client(addr: SocketAddr) -> DestinationClient<Channel> {
     DestinationClient::connect(format!("http://{addr}")).await.unwrap()
 }
 
+/// One whose window a large answer fills.
+async fn slow_client(addr: SocketAddr) -> DestinationClient<Channel> {
+    let channel = Channel::from_shared(format!("http://{addr}")).unwrap();
+    DestinationClient::new(channel.initial_stream_window_size(65_535).connect().await.unwrap())
+}
+
 async fn connect(server: &Server) -> (DestinationClient<Channel>, JoinHandle<()>) {
     let (addr, serving) = open(server, LIMITS).await;
     (client(addr).await, serving)
@@ -123,9 +129,7 @@ async fn a_client_that_takes_nothing_is_ended_with_unavailable() {
     large(&mut server);
     let limits = DoorLimits { stall: Duration::from_millis(200), ..LIMITS };
     let (addr, _serving) = open(&server, limits).await;
-    let small = Channel::from_shared(format!("http://{addr}")).unwrap();
-    let small = small.initial_stream_window_size(65_535).connect().await.unwrap();
-    let mut stalled = DestinationClient::new(small);
+    let mut stalled = slow_client(addr).await;
     let mut stalled = stalled.get(request("web.shop.svc.k.test:80")).await.unwrap();
     // Another one on the same server is not disturbed, and takes its time for nothing but changes.
     let mut calm = client(addr).await.get(request("web.shop.svc.k.test:80")).await.unwrap();
@@ -150,10 +154,7 @@ async fn slow_clients_hold_no_more_than_their_share() {
     for number in 0..30 {
         // Each holds an answer that no other has.
         server.bare("web-b", &[&format!("10.2.0.{number}")]);
-        let channel = Channel::from_shared(format!("http://{addr}")).unwrap();
-        let channel = channel.initial_stream_window_size(65_535).connect().await.unwrap();
-        let mut client = DestinationClient::new(channel);
-        slow.push(client.get(request("web.shop.svc.k.test:80")).await.unwrap());
+        slow.push(slow_client(addr).await.get(request("web.shop.svc.k.test:80")).await.unwrap());
         let held = slow.len();
         until(|| server.destination.afloat_bytes() > 0 || held == 0).await;
         tokio::time::sleep(Duration::from_millis(10)).await;

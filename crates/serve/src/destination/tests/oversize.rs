@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fixture::{Choice, Client, Server, USUAL};
+use model::{Kind, Object, SliceEndpoint, Target};
+
+use super::fixture::{Choice, Client, Server, USUAL, endpoint, slice};
 use crate::destination::Oversize;
 use crate::destination::wire::UpdateKind;
 
@@ -130,4 +132,23 @@ async fn who_shares_a_part_shares_its_bytes() {
         by_part.entry(held).or_default().insert(at);
     }
     assert!(by_part.len() == 16 && by_part.values().all(|bytes| bytes.len() == 1), "{by_part:?}");
+}
+
+#[tokio::test]
+async fn an_instance_of_a_service_that_is_too_large_is_found_by_everybody() {
+    let mut server = Server::start(subsets(Some(100)));
+    server.web();
+    let named = |number: usize| SliceEndpoint {
+        hostname: Some(format!("db-{number}")),
+        ..endpoint(&ips(1_000)[number], Target::Bare)
+    };
+    let endpoints = (0..1_000).map(named).collect();
+    server.put(Kind::EndpointSlice, "web-1", Object::Slice(slice("web", 8080, endpoints)));
+    for number in 0..32 {
+        let (path, token) =
+            ("db-7.web.shop.svc.k.test:80", format!("{{\"pod\":\"web-{number}\"}}"));
+        let mut client = server.open_as(path, &token).await.unwrap();
+        client.next().await;
+        assert_eq!(client.held.keys().collect::<Vec<_>>(), ["10.1.0.7:8080"]);
+    }
 }
