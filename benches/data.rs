@@ -27,6 +27,14 @@ pub fn wall_ns() -> u64 {
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// A line of a process's status, such as `VmRSS`, in bytes.
+pub fn memory(pid: u32, line: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let value = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));
+    let kib = value.and_then(|value| value.trim().strip_suffix("kB")).context("no such line")?;
+    Ok(kib.trim().parse::<u64>()? << 10)
+}
+
 /// Waits a little, between two looks at something that another process does.
 #[expect(clippy::disallowed_methods, reason = "the other process can't wake us")]
 pub fn pause(time: Duration) {
@@ -162,11 +170,7 @@ impl Server {
 
     /// A line of the process's status, such as `VmRSS`, in bytes.
     pub fn memory(&self, line: &str) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let value = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));
-        let kib =
-            value.and_then(|value| value.trim().strip_suffix("kB")).context("no such line")?;
-        Ok(kib.trim().parse::<u64>()? << 10)
+        memory(self.child.id(), line)
     }
 
     /// Connects a client.

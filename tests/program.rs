@@ -78,12 +78,7 @@ impl Asking {
 
     /// Returns when `/ready` says so.
     async fn until_ready_says(&self, status: u16, body: &str) -> Result<()> {
-        let waiting = async {
-            while harness::http::get(self.admin, "/ready").await? != (status, body.to_owned()) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            anyhow::Ok(())
-        };
+        let waiting = harness::http::until(self.admin, "/ready", status, body);
         tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("never {body}"))?
     }
 
@@ -205,14 +200,6 @@ async fn what_cannot_be_explained() -> Result<()> {
     "#]]).await
 }
 
-/// How a stream of the Service ended, and how long after the signal.
-async fn ended(stream: &harness::client::Stream) -> Result<()> {
-    while stream.is_open() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    Ok(())
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_streams_one_after_the_other_and_a_second_one_all() -> Result<()> {
     let mut asking = Asking::begin().await?;
@@ -223,7 +210,12 @@ async fn a_signal_ends_streams_one_after_the_other_and_a_second_one_all() -> Res
         streams.push(client.open(question, false).await);
     }
     asking.server.as_mut().context("it runs")?.signal("TERM")?;
-    ended(&streams[0]).await?;
+    let first = async {
+        while streams[0].is_open() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, first).await.context("it does not end")?;
     // Ten seconds are the default: by now only some have ended.
     let open = streams.iter().filter(|stream| stream.is_open()).count();
     ensure!(open > 5, "only {open} of 50 are still open when one ends");

@@ -131,12 +131,6 @@ fn child_killed(folder: &Path, cache: usize) -> anyhow::Result<Value> {
 
 /// Resident memory of this process, and its peak.
 fn memory() -> anyhow::Result<(u64, u64)> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = |name: &str| {
-        let found = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kib =
-            found.and_then(|value| value.trim().strip_suffix("kB")).context("no such line")?;
-        anyhow::Ok(kib.trim().parse::<u64>()? << 10)
-    };
+    let line = |name: &str| data::memory(std::process::id(), name);
     Ok((line("VmRSS")?, line("VmHWM")?))
 }

@@ -78,13 +78,7 @@ async fn what_makes_no_sense_is_counted_named_and_changes_nothing_else() -> Resu
     args.extend(["--log-format", "json", "--kubeconfig", &kubeconfig, "--data", &data]);
     let mut server = program.start(&args, &log)?;
     let (addr, admin) = server.serving().await?;
-    let ready = async {
-        while http::get(admin, "/ready").await?.0 != 200 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        anyhow::Ok(())
-    };
-    tokio::time::timeout(PATIENCE, ready).await??;
+    tokio::time::timeout(PATIENCE, http::until(admin, "/ready", 200, "ok\n")).await??;
     let web = open(addr).await?;
     web.until_pods(&[1, 2]).await?;
     let nonsense = nonsense();

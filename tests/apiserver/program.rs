@@ -1,7 +1,5 @@
 //! The program in the place of Linkerd's own, with the arguments that its container has.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use harness::apiserver::User;
 use harness::http;
@@ -36,16 +34,7 @@ async fn it_takes_linkerds_arguments_and_answers_its_probes() -> Result<()> {
     ];
     let mut server = program.start(&args, &rig.folder().join("log"))?;
     let (addr, admin) = server.serving().await?;
-    let ready = async {
-        loop {
-            let ready = http::get(admin, "/ready").await?;
-            if ready == (200, "ok\n".to_owned()) {
-                return anyhow::Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, ready).await??;
+    tokio::time::timeout(PATIENCE, http::until(admin, "/ready", 200, "ok\n")).await??;
     let ping = http::get(admin, "/ping").await?;
     ensure!(ping == (200, "pong\n".to_owned()), "{ping:?}");
     let web = open(addr).await?;

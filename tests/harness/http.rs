@@ -1,14 +1,26 @@
 //! One plain HTTP request, for admin ports and etcd's gateway: no more client than that needs.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+/// Between two looks at a page.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
 /// The status and body that a GET is answered with.
 pub async fn get(addr: SocketAddr, path: &str) -> Result<(u16, String)> {
     request(addr, "GET", path, "").await
+}
+
+/// Returns when a page has this status and body.
+pub async fn until(addr: SocketAddr, path: &str, status: u16, body: &str) -> Result<()> {
+    while get(addr, path).await? != (status, body.to_owned()) {
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+    Ok(())
 }
 
 /// The status and body that a POST of JSON is answered with.

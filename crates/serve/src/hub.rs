@@ -109,9 +109,7 @@ impl Hub {
         {
             let (slots, mut pace) = (self.slots.lock(), self.pace.lock());
             for key in &commit.touched {
-                let of = |(key, _): &(WakeKey, u64)| *key;
-                let watched = slots.range((*key, 0)..).next().map(|(slot, _)| of(slot));
-                if watched != Some(*key) {
+                if slots.range((*key, 0)..=(*key, u64::MAX)).next().is_none() {
                     continue;
                 }
                 let news = Pending { first: commit.revision, commit: commits };

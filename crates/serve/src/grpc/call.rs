@@ -18,16 +18,13 @@ use tonic::{Code, Status};
 use super::Open;
 use super::connection::Caller;
 use crate::Answer;
-use crate::destination::StreamEnd;
+use crate::destination::{FRAME_BYTES, StreamEnd};
 
 /// Bytes of a request: a name, a port and a token of a few hundred bytes.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 
 /// How long a client may take to say what it wants.
 const REQUEST_WAIT: Duration = Duration::from_secs(10);
-
-/// What gRPC puts before a message: a flag, and its length.
-const FRAME_BYTES: usize = 5;
 
 /// As much of a message is offered to HTTP/2 at a time.
 const OFFER_BYTES_MAX: usize = 64 << 10;

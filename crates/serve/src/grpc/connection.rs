@@ -79,7 +79,7 @@ pub(super) async fn serve(socket: TcpStream, open: Arc<Open>) {
                 }
                 None => return,
             },
-            () = closed(&closing, &stop), if !going_away => {
+            () = closing.cancelled(), if !going_away => {
                 connection.graceful_shutdown();
                 going_away = true;
             }
@@ -89,16 +89,6 @@ pub(super) async fn serve(socket: TcpStream, open: Arc<Open>) {
             }
             () = &mut stopped => return,
         }
-    }
-}
-
-async fn closed(
-    closing: &tokio_util::sync::CancellationToken,
-    stop: &tokio_util::sync::CancellationToken,
-) {
-    tokio::select! {
-        () = closing.cancelled() => {}
-        () = stop.cancelled() => {}
     }
 }
 

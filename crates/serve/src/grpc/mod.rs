@@ -39,7 +39,7 @@ pub struct Door {
     pub limits: DoorLimits,
     /// Where it is counted.
     pub metrics: Arc<Metrics>,
-    /// From when on nobody is let in.
+    /// From when on nobody is let in: a child of `stop`.
     pub closing: CancellationToken,
     /// From when on nothing is waited for. With the token that the destination has, its streams end then.
     pub stop: CancellationToken,
@@ -56,13 +56,12 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Serves on a socket, until the door is closed and all connections are done.
 pub async fn serve(listener: TcpListener, door: Door) {
-    let (closing, stop) = (door.closing.clone(), door.stop.clone());
+    let closing = door.closing.clone();
     let open = Arc::new(Open { door, streams: Arc::default() });
     let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
             biased;
-            () = stop.cancelled() => break,
             () = closing.cancelled() => break,
             accepted = listener.accept() => accepted,
         };

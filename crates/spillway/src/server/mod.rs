@@ -49,7 +49,8 @@ pub struct Running {
 
 /// Starts a server: health first, then the store, then its sources and the door for proxies.
 pub async fn start(options: Options) -> anyhow::Result<Running> {
-    let (stop, closing) = (CancellationToken::new(), CancellationToken::new());
+    let stop = CancellationToken::new();
+    let closing = stop.child_token();
     let hub = Arc::new(Hub::paced(options.coalesce_max));
     let metrics = Arc::<Metrics>::default();
     let guard = stop.clone().drop_guard();
