@@ -1,7 +1,6 @@
 //! One change, applied to the records. What depends on them is rejoined at the end of the commit.
 
 use model::{Change, Key, Kind, Object, ObjectName, ResourceVersion, Source};
-use redb::ReadableTable;
 
 use crate::key::{self, ServiceId};
 use crate::record::{convert, v2};
@@ -41,8 +40,7 @@ impl Work<'_> {
     }
 
     pub(crate) fn write_object(&mut self, key: &[u8], object: &v2::Object) -> Result<(), Error> {
-        self.tables.objects.insert(key, record::encode(object)?.as_slice())?;
-        Ok(())
+        self.tables.objects.insert(key.to_vec(), record::encode(object)?)
     }
 
     /// The record of an object, or a new stub of it. A new stub isn't written.
@@ -183,7 +181,7 @@ impl Work<'_> {
     ) -> Result<(), Error> {
         if service.body.is_none() && service.slices == 0 {
             service.vacant = self.revision.0;
-            self.tables.vacant.insert(key::vacant(self.revision, key).as_slice(), [].as_slice())?;
+            self.tables.vacant.insert(key::vacant(self.revision, key), Vec::new())?;
         }
         self.write_object(key, &service)
     }

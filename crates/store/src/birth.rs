@@ -363,8 +363,9 @@ pub(crate) fn create_copy(volume: &Arc<dyn Volume>, config: &Config) -> Result<O
     let txn = database.begin_write()?;
     {
         let mut tables = Tables::open(&txn, None)?;
-        tables.meta.insert(b"format", FORMAT.to_be_bytes().as_slice())?;
-        tables.meta.insert(b"join", config.join_version.to_be_bytes().as_slice())?;
+        tables.meta.insert(b"format".to_vec(), FORMAT.to_be_bytes().to_vec())?;
+        tables.meta.insert(b"join".to_vec(), config.join_version.to_be_bytes().to_vec())?;
+        tables.flush()?;
     }
     txn.commit()?;
     Ok(OpenFile { database: Arc::new(database), health })

@@ -3,8 +3,6 @@
 //! An entry without references stays until the undo log no longer reaches back to when it had some: rows of
 //! the past still name it.
 
-use redb::ReadableTable;
-
 use crate::record::{self, v2};
 use crate::write::Work;
 use crate::{Error, key, wake};
@@ -52,8 +50,8 @@ impl Work<'_> {
 
     fn find_or_make(&mut self, bytes: &[u8]) -> Result<u32, Error> {
         let hash = wake::hash(bytes);
-        let (from, to) = (key::interned_id(hash, 0), key::interned_id(hash, u32::MAX));
-        for entry in self.tables.interned_ids.range(from.as_slice()..=to.as_slice())? {
+        let prefix = key::interned_hash(hash);
+        for entry in self.tables.interned_ids.range(&prefix, &key::prefix_end(&prefix))? {
             let entry = entry?.0;
             let id = key::KeyReader(key::rest(entry.value(), 8)).u32().unwrap_or(0);
             if self.interned_entry(id)?.bytes == bytes {
@@ -63,7 +61,7 @@ impl Work<'_> {
         let id = self.next_id(0)?;
         let made = v2::Interned { refs: 0, freed: self.revision.0, hash, bytes: bytes.to_vec() };
         self.counted.insert(id, made);
-        self.tables.interned_ids.insert(key::interned_id(hash, id).as_slice(), [].as_slice())?;
+        self.tables.interned_ids.insert(key::interned_id(hash, id), Vec::new())?;
         Ok(id)
     }
 
@@ -82,7 +80,7 @@ impl Work<'_> {
     /// Writes what has been counted.
     pub(crate) fn write_counted(&mut self) -> Result<(), Error> {
         for (id, entry) in std::mem::take(&mut self.counted) {
-            self.tables.interned.insert(key::id(id).as_slice(), &*record::encode(&entry)?)?;
+            self.tables.interned.insert(key::id(id), record::encode(&entry)?)?;
         }
         Ok(())
     }
@@ -104,7 +102,7 @@ impl Work<'_> {
             return Ok(false);
         }
         entry.freed = revision.0;
-        self.tables.freed.insert(key::freed(revision, id).as_slice(), [].as_slice())?;
+        self.tables.freed.insert(key::freed(revision, id), Vec::new())?;
         Ok(true)
     }
 

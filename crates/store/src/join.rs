@@ -4,10 +4,7 @@
 
 use std::sync::Arc;
 
-use redb::ReadableTable;
-
 use crate::Error;
-use crate::bulk::Pending;
 use crate::dirty::{Group, Mark, alike, by_group, endpoint_of, row_key};
 use crate::key::{self, RowKey, ServiceId, SliceId};
 use crate::record::{convert, v2};
@@ -33,7 +30,6 @@ impl Work<'_> {
     ) -> Result<(), Error> {
         let terms = |slice: &v2::Slice| (slice.service, slice.meta, slice.v6);
         let same_terms = before.map(terms) == now.map(terms);
-        let mut claims = Pending::new();
         let mut left = Vec::new();
         for (group, old, new) in by_group(before, now) {
             if same_terms && old.zip(new).is_some_and(|(old, new)| alike(old, new)) {
@@ -57,12 +53,11 @@ impl Work<'_> {
             };
             let (was, is) = (claims_it(before, old), claims_it(now, new));
             if is && !was {
-                claims.insert(key::claim(claim), Vec::new());
+                self.tables.claims.insert(key::claim(claim), Vec::new())?;
             } else if !is {
                 self.tables.claims.remove(key::claim(claim).as_slice())?;
             }
         }
-        self.tables.claims.insert_all(claims)?;
         // Only now that all claims are written is it known which workloads have none.
         for key in left {
             if let Some(stored) = self.object(&key)? {
@@ -98,7 +93,7 @@ impl Work<'_> {
         let prefix = key::id(slice);
         let end = key::prefix_end(&prefix);
         let mut rows = Vec::new();
-        for entry in self.tables.contested.range(prefix.as_slice()..end.as_slice())? {
+        for entry in self.tables.contested.range(&prefix, &end)? {
             let entry = entry?.0;
             let mut reader = key::KeyReader(key::rest(entry.value(), 4));
             let (Some(workload), Some(ip)) = (reader.u32(), reader.ip()) else { continue };
@@ -128,7 +123,6 @@ impl Work<'_> {
             let parts = self.parts(service, (group, template), &mut keys)?;
             keys.sort_unstable();
             keys.dedup();
-            self.write_neighbours(service, &keys, &mut changes.rows)?;
             let (old, beside) = self.rows_of(service, &keys)?;
             let new = ranked(parts, matches!(group, Group::Workload(_)));
             if old != new {
@@ -154,7 +148,7 @@ impl Work<'_> {
             Group::Bare(ip) => {
                 let prefix = key::row_ip(service, ip);
                 let end = key::prefix_end(&prefix);
-                for entry in self.tables.endpoints.range(prefix.as_slice()..end.as_slice())? {
+                for entry in self.tables.endpoints.range(&prefix, &end)? {
                     let key = crate::undo::row_key(entry?.0.value())?;
                     if key.workload == 0 {
                         slices.push(key.slice);

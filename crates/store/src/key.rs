@@ -264,6 +264,11 @@ pub(crate) fn vacant(revision: Revision, object: &[u8]) -> Vec<u8> {
     KeyBuf::new().u64(revision.0).bytes(object).done()
 }
 
+/// interned_ids: the prefix of a hash.
+pub(crate) fn interned_hash(hash: u64) -> Vec<u8> {
+    KeyBuf::new().u64(hash).done()
+}
+
 /// interned_ids: hash, id.
 pub(crate) fn interned_id(hash: u64, id: u32) -> Vec<u8> {
     KeyBuf::new().u64(hash).u32(id).done()

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use model::limits::SWEEP_CHANGES_MAX;
 use model::{ResourceVersion, Source};
-use redb::ReadableTable;
 
 use crate::record::{self, v2};
 use crate::write::Work;
@@ -119,7 +118,7 @@ impl Work<'_> {
         let bytes = record::encode(&v2::Checkpoint { version: version.0 })?;
         let key = key::source(source);
         let first = self.tables.checkpoints.get(key.as_slice())?.is_none();
-        self.tables.checkpoints.insert(key.as_slice(), bytes.as_slice())?;
+        self.tables.checkpoints.insert(key.clone(), bytes)?;
         if first {
             // Streams that wait for the first listing look again.
             self.touched.insert(crate::WakeKey::object(&key));
@@ -141,9 +140,7 @@ impl Work<'_> {
         let Some(sweep) = &mut listing.sweep else { return Ok(()) };
         let end = key::prefix_end(&key::source(source));
         let (mut unseen, mut next) = (Vec::new(), None);
-        for (row, entry) in
-            self.tables.objects.range(sweep.from.as_slice()..end.as_slice())?.enumerate()
-        {
+        for (row, entry) in self.tables.objects.range(&sweep.from, &end)?.enumerate() {
             let (key, value) = entry?;
             if row == SWEEP_ROWS_MAX || unseen.len() == SWEEP_CHANGES_MAX {
                 next = Some(key.value().to_vec());

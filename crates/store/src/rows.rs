@@ -3,18 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::ops::Bound;
 
-use redb::ReadableTable;
-
-use crate::bulk::Pending;
 use crate::key::{self, RowKey, ServiceId};
 use crate::record::v2;
+use crate::undo::undone_row;
 use crate::write::Work;
 use crate::{Error, WakeKey, record};
-
-/// Rows that wait to be written together.
-const ROWS_PENDING_MAX: usize = 1_024;
 
 /// The rows of a group, in the order of their keys. Nearly always one.
 pub(crate) type Rows = Vec<(RowKey, v2::Row)>;
@@ -30,8 +24,6 @@ type Counts = BTreeMap<(ServiceId, v2::Signature), i64>;
 pub(crate) struct Changes {
     signatures: Counts,
     services: BTreeSet<ServiceId>,
-    /// Rows that are not in the table yet.
-    pub(crate) rows: Pending,
 }
 
 impl Changes {
@@ -43,26 +35,6 @@ impl Changes {
 }
 
 impl Work<'_> {
-    /// Before rows are read, those that are pending on the same addresses are written.
-    pub(crate) fn write_neighbours(
-        &mut self,
-        service: ServiceId,
-        keys: &[RowKey],
-        pending: &mut Pending,
-    ) -> Result<(), Error> {
-        let waits = |key: &RowKey| {
-            let prefix = key::row_ip(service, key.ip);
-            let first = pending
-                .range::<[u8], _>((Bound::Included(prefix.as_slice()), Bound::Unbounded))
-                .next();
-            first.is_some_and(|(key, _)| key.starts_with(&prefix))
-        };
-        if pending.len() >= ROWS_PENDING_MAX || keys.iter().any(waits) {
-            self.tables.endpoints.insert_all(std::mem::take(pending))?;
-        }
-        Ok(())
-    }
-
     /// Which of these rows there are; and all rows on the addresses that they are on.
     pub(crate) fn rows_of(
         &self,
@@ -72,7 +44,11 @@ impl Work<'_> {
         let (mut rows, mut beside) = (Rows::new(), Addresses::new());
         for same in keys.chunk_by(|a, b| a.ip == b.ip) {
             let ip = same[0].ip;
-            let on_ip = crate::undo::rows_on(&*self.tables.endpoints, service, ip)?;
+            let prefix = key::row_ip(service, ip);
+            let on_ip = self.tables.endpoints.range(&prefix, &key::prefix_end(&prefix))?;
+            let on_ip = on_ip
+                .map(|entry| entry.and_then(|(key, value)| undone_row(key.value(), value.value())));
+            let on_ip = on_ip.collect::<Result<v2::UndoneRows, Error>>()?;
             for (slice, workload, row) in &on_ip {
                 let key = RowKey { ip, slice: *slice, workload: *workload };
                 if same.contains(&key) {
@@ -102,13 +78,13 @@ impl Work<'_> {
             self.remove_row(service, *key, row)?;
         }
         for (key, row) in new.iter().filter(|row| !old.contains(row)) {
-            self.insert_row(service, *key, row, &mut changes.rows)?;
+            self.insert_row(service, *key, row)?;
         }
         for key in contested(old) {
             self.tables.contested.remove(key::contested(key).as_slice())?;
         }
         for key in contested(new) {
-            self.tables.contested.insert(key::contested(key).as_slice(), [].as_slice())?;
+            self.tables.contested.insert(key::contested(key), Vec::new())?;
         }
         let (before, now) = (signature(old), signature(new));
         if before != now {
@@ -121,7 +97,6 @@ impl Work<'_> {
 
     /// Writes what rejoining came to.
     pub(crate) fn write_changes(&mut self, changes: Changes) -> Result<(), Error> {
-        self.tables.endpoints.insert_all(changes.rows)?;
         self.count_signatures(changes.signatures)?;
         for service in changes.services {
             let key = self.service_key(service)?;
@@ -140,18 +115,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn insert_row(
-        &mut self,
-        service: ServiceId,
-        key: RowKey,
-        row: &v2::Row,
-        pending: &mut Pending,
-    ) -> Result<(), Error> {
-        pending.insert(key.write(service), record::encode(row)?);
+    fn insert_row(&mut self, service: ServiceId, key: RowKey, row: &v2::Row) -> Result<(), Error> {
+        self.tables.endpoints.insert(key.write(service), record::encode(row)?)?;
         self.meta.endpoints += 1;
         if let Some(hostname) = &row.hostname {
             let index = key::hostname(service, hostname, key);
-            self.tables.hostnames.insert(index.as_slice(), [].as_slice())?;
+            self.tables.hostnames.insert(index, Vec::new())?;
         }
         Ok(())
     }
@@ -172,7 +141,7 @@ impl Work<'_> {
             if now == 0 {
                 self.tables.contexts.remove(key.as_slice())?;
             } else {
-                self.tables.contexts.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
+                self.tables.contexts.insert(key, now.to_be_bytes().to_vec())?;
             }
         }
         Ok(())

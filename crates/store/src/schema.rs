@@ -39,6 +39,12 @@ macro_rules! tables {
                 Ok(Tables { $($field: open($name)?,)* })
             }
 
+            /// Writes what is pending in all tables.
+            pub(crate) fn flush(&mut self) -> Result<(), crate::Error> {
+                $(self.$field.flush()?;)*
+                Ok(())
+            }
+
             /// How much larger all tables but `meta` are than when the transaction began.
             pub(crate) fn grown(&self) -> Size {
                 let mut grown = Size::default();

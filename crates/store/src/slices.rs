@@ -6,7 +6,6 @@ use std::hash::Hasher as _;
 use std::sync::Arc;
 
 use model::{Kind, ObjectName, ResourceVersion, Slice, Source};
-use redb::ReadableTable;
 use siphasher::sip::SipHasher13;
 
 use crate::apply::WORKLOADS;
@@ -65,7 +64,7 @@ impl Work<'_> {
         for text in taken.into_values().filter(|text| !needed.contains(text)) {
             self.release(text)?;
         }
-        self.tables.slices.insert(key::id(id).as_slice(), record::encode(&*now)?.as_slice())?;
+        self.tables.slices.insert(key::id(id), record::encode(&*now)?)?;
         self.state.slices.put(id, now.clone());
         self.slice_changed(id, before.as_deref(), Some(&now))?;
         match before {
@@ -120,7 +119,7 @@ impl Work<'_> {
             service.slices += 1;
             self.write_object(&key, &service)?;
             if service.slices == 1 {
-                self.tables.service_keys.insert(key::id(service.id).as_slice(), key.as_slice())?;
+                self.tables.service_keys.insert(key::id(service.id), key.clone())?;
             }
         }
         Ok(Some(service.id))

@@ -2,7 +2,6 @@
 //! namespace, and by nothing else.
 
 use model::{ClusterId, Kind, ObjectName, OwnerRef, Server, Source, Template};
-use redb::ReadableTable;
 
 use crate::key::KeyReader;
 use crate::record::{convert, v2};
@@ -35,8 +34,7 @@ impl Work<'_> {
         if self.template_metadata(&key)?.is_none() {
             let servers = self.servers(source, &template.namespace)?;
             let metadata = self.join(source, template, &servers)?;
-            let bytes = metadata.to_be_bytes();
-            self.tables.templates.insert(key.as_slice(), bytes.as_slice())?;
+            self.tables.templates.insert(key, metadata.to_be_bytes().to_vec())?;
         }
         self.state.templates.put(template.clone(), (source.cluster, id));
         Ok(id)
@@ -118,7 +116,7 @@ impl Work<'_> {
         let prefix = key::object_namespace(source.cluster, Kind::Server, namespace);
         let end = key::prefix_end(&prefix);
         let mut servers = Vec::new();
-        for entry in self.tables.objects.range(prefix.as_slice()..end.as_slice())? {
+        for entry in self.tables.objects.range(&prefix, &end)? {
             let object: v2::Object = record::decode(entry?.1.value())?;
             if let Some(v2::Body::Server(server)) = object.body {
                 servers.push(Server::from(server));
@@ -154,7 +152,7 @@ impl Work<'_> {
             let now = self.join(source, &template, &servers)?;
             self.release(before)?;
             if now != before {
-                self.tables.templates.insert(key.as_slice(), now.to_be_bytes().as_slice())?;
+                self.tables.templates.insert(key.clone(), now.to_be_bytes().to_vec())?;
                 self.state.joined.pop(&id);
                 self.dirty_claims(&key::id(id))?;
             }
@@ -164,7 +162,7 @@ impl Work<'_> {
     }
 
     fn next_template(&self, from: &[u8], end: &[u8]) -> Result<Option<(Vec<u8>, u32)>, Error> {
-        let Some(entry) = self.tables.templates.range(from..end)?.next() else { return Ok(None) };
+        let Some(entry) = self.tables.templates.range(from, end)?.next() else { return Ok(None) };
         let (key, value) = entry?;
         Ok(Some((key.value().to_vec(), KeyReader(value.value()).u32().unwrap_or(0))))
     }

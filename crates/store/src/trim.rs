@@ -1,7 +1,6 @@
 //! What the past no longer needs: old revisions, and what only they referred to.
 
 use model::Revision;
-use redb::ReadableTable;
 
 use crate::key::KeyReader;
 use crate::table::Rows;
@@ -45,7 +44,7 @@ impl Work<'_> {
         table: impl FnOnce(&'t Self) -> &'t Rows<'t>,
     ) -> Result<Vec<Vec<u8>>, Error> {
         let end = key::revision(Revision(trimmed + 1));
-        let range = table(self).range::<&[u8]>(..end.as_slice())?;
+        let range = table(self).range(&[], &end)?;
         range.take(TRIM_ENTRIES_MAX as usize).map(|entry| Ok(entry?.0.value().to_vec())).collect()
     }
 

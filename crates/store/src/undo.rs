@@ -8,16 +8,13 @@ use model::Revision;
 use redb::ReadableTable;
 
 use crate::Error;
-use crate::key::{self, RowKey, ServiceId, Undone};
+use crate::key::{self, RowKey, ServiceId, SliceId, Undone, WorkloadId};
 use crate::record::{self, v2};
 use crate::write::Work;
 
 /// Addresses of which is remembered that they have their entry of the current revision. One commit rarely
 /// touches more; then the table is asked.
 const UNDONE_KNOWN_MAX: usize = 65_536;
-
-/// Undo entries that wait to be written together.
-const UNDO_PENDING_MAX: usize = 1_024;
 
 impl Work<'_> {
     /// Writes down the rows on an address, before the first of them changes in this commit.
@@ -66,7 +63,7 @@ impl Work<'_> {
     }
 
     fn has_undo(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.undo.contains_key(key) || self.tables.undo.get(key)?.is_some())
+        Ok(self.tables.undo.get(key)?.is_some())
     }
 
     fn write_undo(
@@ -77,13 +74,7 @@ impl Work<'_> {
     ) -> Result<(), Error> {
         self.undone_bytes += (key.len() + value.len()) as u64;
         *self.undone.entry(service).or_default() += 1;
-        self.undo.insert(key, value);
-        if self.undo.len() < UNDO_PENDING_MAX { Ok(()) } else { self.write_undone() }
-    }
-
-    /// Writes the undo entries that are pending. They are first read by the next transaction.
-    pub(crate) fn write_undone(&mut self) -> Result<(), Error> {
-        self.tables.undo.insert_all(std::mem::take(&mut self.undo))
+        self.tables.undo.insert(key, value)
     }
 
     /// At the end of a commit: which services it touched, so that it can be trimmed.
@@ -96,7 +87,7 @@ impl Work<'_> {
             at: self.now.0,
         };
         let bytes = record::encode(&touched)?;
-        self.tables.revisions.insert(key::revision(self.revision).as_slice(), bytes.as_slice())?;
+        self.tables.revisions.insert(key::revision(self.revision), bytes)?;
         if self.meta.undo_entries == 0 {
             self.meta.undo_since = self.now.0;
         }
@@ -107,10 +98,7 @@ impl Work<'_> {
 
     /// Drops the undo entries of the oldest revision. `None`: there is none.
     pub(crate) fn drop_oldest_revision(&mut self) -> Result<Option<Revision>, Error> {
-        let Some(first) = self.tables.revisions.first()? else { return Ok(None) };
-        let revision = Revision(key::KeyReader(first.0.value()).u64().unwrap_or(0));
-        let touched: v2::Touched = record::decode(first.1.value())?;
-        drop(first);
+        let Some((revision, touched)) = self.oldest_revision()? else { return Ok(None) };
         for service in &touched.services {
             let from = key::KeyBuf::new().u32(*service).u64(revision.0).done();
             let to = key::undo_after(*service, revision);
@@ -120,11 +108,17 @@ impl Work<'_> {
         self.meta.undo_entries = self.meta.undo_entries.saturating_sub(touched.entries);
         self.meta.undo_bytes = self.meta.undo_bytes.saturating_sub(touched.bytes);
         self.meta.trimmed = self.meta.trimmed.max(revision.0);
-        if let Some(next) = self.tables.revisions.first()? {
-            let next: v2::Touched = record::decode(next.1.value())?;
+        if let Some((_, next)) = self.oldest_revision()? {
             self.meta.undo_since = next.at;
         }
         Ok(Some(revision))
+    }
+
+    fn oldest_revision(&self) -> Result<Option<(Revision, v2::Touched)>, Error> {
+        let Some(first) = self.tables.revisions.iter()?.next() else { return Ok(None) };
+        let (key, touched) = first?;
+        let revision = Revision(key::KeyReader(key.value()).u64().unwrap_or(0));
+        Ok(Some((revision, record::decode(touched.value())?)))
     }
 }
 
@@ -138,10 +132,18 @@ pub(crate) fn rows_on(
     let mut rows = Vec::new();
     for entry in endpoints.range(prefix.as_slice()..key::prefix_end(&prefix).as_slice())? {
         let (key, value) = entry?;
-        let key = row_key(key.value())?;
-        rows.push((key.slice, key.workload, record::decode(value.value())?));
+        rows.push(undone_row(key.value(), value.value())?);
     }
     Ok(rows)
+}
+
+/// A row of the endpoints table, as the undo log has it.
+pub(crate) fn undone_row(
+    key: &[u8],
+    value: &[u8],
+) -> Result<(SliceId, WorkloadId, v2::Row), Error> {
+    let key = row_key(key)?;
+    Ok((key.slice, key.workload, record::decode(value)?))
 }
 
 /// The row key in a key of the endpoints table.

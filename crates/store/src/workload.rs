@@ -1,7 +1,6 @@
 //! Pods and ExternalWorkloads: their records, and the index from templates and workloads to their rows.
 
 use model::{Source, Workload};
-use redb::ReadableTable;
 
 use crate::Error;
 use crate::dirty::Group;
@@ -115,7 +114,7 @@ impl Work<'_> {
             for claim in claims {
                 self.tables.claims.remove(key::claim(claim).as_slice())?;
                 let moved = ClaimKey { template: new, ..claim };
-                self.tables.claims.insert(key::claim(moved).as_slice(), [].as_slice())?;
+                self.tables.claims.insert(key::claim(moved), Vec::new())?;
             }
         }
     }
@@ -150,7 +149,7 @@ impl Work<'_> {
 
     fn claims_in(&self, from: &[u8], end: &[u8], max: usize) -> Result<Vec<ClaimKey>, Error> {
         let mut claims = Vec::new();
-        for entry in self.tables.claims.range(from..end)?.take(max) {
+        for entry in self.tables.claims.range(from, end)?.take(max) {
             let key = entry?.0;
             let damaged =
                 || Error::Damaged { what: "claims key", reason: format!("{:?}", key.value()) };

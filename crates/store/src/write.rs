@@ -9,10 +9,9 @@ use std::sync::Arc;
 use lru::LruCache;
 use model::limits::COMMIT_ENDPOINTS_MAX;
 use model::{Change, ClusterId, Revision, Source, Template, Time};
-use redb::{Durability, ReadableTable, WriteTransaction};
+use redb::{Durability, WriteTransaction};
 
 use crate::birth::{META_KEY, trouble};
-use crate::bulk::Pending;
 use crate::compact::Compaction;
 use crate::dirty::Dirty;
 use crate::disk::{DiskHealth, Volume};
@@ -118,8 +117,6 @@ pub(crate) struct Work<'w> {
     pub(crate) undone: BTreeMap<ServiceId, u64>,
     /// Bytes of these entries.
     pub(crate) undone_bytes: u64,
-    /// Those of them that are not in the table yet.
-    pub(crate) undo: Pending,
     /// Addresses that have an undo entry of this revision already.
     pub(crate) undone_addresses: BTreeSet<(ServiceId, IpAddr)>,
     /// Interned entries whose counts have changed.
@@ -331,7 +328,6 @@ impl<'w> Work<'w> {
             config,
             undone: BTreeMap::new(),
             undone_bytes: 0,
-            undo: Pending::new(),
             undone_addresses: BTreeSet::new(),
             counted: BTreeMap::new(),
             dirty: Dirty::default(),
@@ -343,15 +339,16 @@ impl<'w> Work<'w> {
     fn finish(mut self) -> Result<(v2::Meta, Commit, Option<Error>), Error> {
         self.rejoin()?;
         self.write_counted()?;
-        self.write_undone()?;
         if !self.undone.is_empty() {
             self.meta.revision = self.revision.0;
             self.write_revision()?;
         }
+        self.tables.flush()?;
         let grown = self.tables.grown();
         self.meta.rows = self.meta.rows.saturating_add_signed(grown.rows);
         self.meta.bytes = self.meta.bytes.saturating_add_signed(grown.bytes);
-        self.tables.meta.insert(META_KEY, record::encode(&self.meta)?.as_slice())?;
+        self.tables.meta.insert(META_KEY.to_vec(), record::encode(&self.meta)?)?;
+        self.tables.meta.flush()?;
         self.done.revision = Revision(self.meta.revision);
         self.done.touched = self.touched.into_iter().collect();
         Ok((self.meta, self.done, self.tables.take_copy_failure()))

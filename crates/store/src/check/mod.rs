@@ -10,11 +10,9 @@ mod rows;
 use std::fmt;
 
 use model::Time;
-use redb::ReadableTableMetadata as _;
 
 use crate::Error;
-use crate::table::Rows;
-use crate::write::{Work, Writer};
+use crate::write::Writer;
 
 /// Something in the file that contradicts something else in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,12 +63,6 @@ impl Writer {
             work.check_undo(&mut faults)?;
             Ok(faults.0)
         })
-    }
-}
-
-impl Work<'_> {
-    fn count(&self, table: &Rows<'_>) -> Result<u64, Error> {
-        Ok(table.len()?)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use model::Kind;
-use redb::ReadableTable;
 
 use super::Faults;
 use crate::key::{self, KeyReader, Undone};
@@ -50,7 +49,7 @@ impl Work<'_> {
             let (is, should) = (self.meta.objects[kind as usize], objects[kind as usize]);
             faults.equal("meta", kind.name(), is, should);
         }
-        faults.equal("slices", "rows", self.count(&self.tables.slices)?, slices);
+        faults.equal("slices", "rows", self.tables.slices.len()?, slices);
         let mut naming = 0;
         for entry in self.tables.slices.iter()? {
             let slice: v2::Slice = record::decode(entry?.1.value())?;

@@ -1,7 +1,5 @@
 //! Interned values: each has as many references as there are records that refer to it.
 
-use redb::ReadableTable;
-
 use super::Faults;
 use crate::key::{self, KeyReader};
 use crate::record::{self, v2};
@@ -34,8 +32,8 @@ impl Work<'_> {
         loop {
             let last = self.meta.ids[0].min(first.saturating_add(WINDOW - 1));
             let counts = self.references(first, last)?;
-            let (from, to) = (key::id(first), key::id(last));
-            for entry in self.tables.interned.range(from.as_slice()..=to.as_slice())? {
+            let (from, to) = (key::id(first), key::prefix_end(&key::id(last)));
+            for entry in self.tables.interned.range(&from, &to)? {
                 let (key, value) = entry?;
                 let id = KeyReader(key.value()).u32().unwrap_or(0);
                 let value: v2::Interned = record::decode(value.value())?;
@@ -50,9 +48,9 @@ impl Work<'_> {
             }
             first = last + 1;
         }
-        let by_hash = self.count(&self.tables.interned_ids)?;
+        let by_hash = self.tables.interned_ids.len()?;
         faults.equal("interned_ids", "rows", by_hash, interned);
-        let freed = self.count(&self.tables.freed)?;
+        let freed = self.tables.freed.len()?;
         if freed < unused {
             faults.add("freed", format_args!("{freed} rows, but {unused} values are unused"));
         }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use redb::ReadableTable;
-
 use super::Faults;
 use crate::Error;
 use crate::dirty::{group, row_key};
@@ -36,13 +34,13 @@ impl Work<'_> {
             next = after;
         }
         let tables = &self.tables;
-        faults.equal("endpoints", "rows", self.count(&tables.endpoints)?, expected.rows);
+        faults.equal("endpoints", "rows", tables.endpoints.len()?, expected.rows);
         faults.equal("meta", "endpoints", self.meta.endpoints, expected.rows);
-        faults.equal("hostnames", "rows", self.count(&tables.hostnames)?, expected.hostnames);
-        faults.equal("contested", "rows", self.count(&tables.contested)?, expected.contested);
-        faults.equal("claims", "rows", self.count(&tables.claims)?, expected.claims);
+        faults.equal("hostnames", "rows", tables.hostnames.len()?, expected.hostnames);
+        faults.equal("contested", "rows", tables.contested.len()?, expected.contested);
+        faults.equal("claims", "rows", tables.claims.len()?, expected.claims);
         let signatures = expected.signatures.len() as u64;
-        faults.equal("contexts", "rows", self.count(&tables.contexts)?, signatures);
+        faults.equal("contexts", "rows", tables.contexts.len()?, signatures);
         for ((service, signature), count) in expected.signatures {
             let key = key::context(service, &signature);
             let found = self.tables.contexts.get(key.as_slice())?;
@@ -54,7 +52,7 @@ impl Work<'_> {
 
     /// The first slice whose number is at least this.
     fn next_slice(&self, from: SliceId) -> Result<Option<SliceId>, Error> {
-        let first = self.tables.slices.range(key::id(from).as_slice()..)?.next();
+        let first = self.tables.slices.range(&key::id(from), &key::prefix_end(&[]))?.next();
         Ok(first.transpose()?.and_then(|(key, _)| KeyReader(key.value()).u32()))
     }
 
