@@ -73,6 +73,16 @@ impl Ours {
         Ok(begun)
     }
 
+    /// What a change costs of the processors, told ten milliseconds after the one before, over so many.
+    async fn cost(&mut self, count: usize) -> anyhow::Result<u64> {
+        let before = cpu_ns()?;
+        for number in 0..count {
+            self.flipped(number).await?;
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        Ok((cpu_ns()? - before) / count.max(1) as u64)
+    }
+
     async fn flood(&mut self, count: usize) -> anyhow::Result<()> {
         for from in (0..count).step_by(500) {
             let changes = (from..(from + 500).min(count)).map(|number| self.flip(2 * number));
@@ -93,7 +103,7 @@ pub(crate) fn run(spec: &str, _: &str) -> anyhow::Result<()> {
             let (word, rest) = line.split_once(' ').unwrap_or((&line, "0"));
             let answer = match word {
                 "rss" => crate::rss()?,
-                "cpu" => cpu_ns()?,
+                "cost" => ours.cost(rest.parse()?).await?,
                 "sent" => ours.running.messages_sent(),
                 "made" => ours.running.answers_made(),
                 "flip" => ours.flipped(rest.parse()?).await?,
@@ -109,10 +119,12 @@ pub(crate) fn run(spec: &str, _: &str) -> anyhow::Result<()> {
     })
 }
 
-/// The time that this process has spent on processors. Linux counts it in hundredths of a second.
+/// The time that this process has spent on processors. That of a thread that has ended is not in it; few do.
 fn cpu_ns() -> anyhow::Result<u64> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let rest = stat.rsplit_once(')').context("no name")?.1;
-    let ticks = rest.split(' ').skip(12).take(2).map(str::parse::<u64>);
-    Ok(ticks.sum::<Result<u64, _>>()? * 10_000_000)
+    let mut ns = 0;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let stat = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        ns += stat.split(' ').next().context("no time")?.parse::<u64>()?;
+    }
+    Ok(ns)
 }

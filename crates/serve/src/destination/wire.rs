@@ -20,6 +20,9 @@ pub(crate) const FRAME_BYTES: usize = 5;
 /// What comes before a set of addresses at most: the frame, a tag, and a length of up to 5 bytes.
 const ENVELOPE_BYTES_MAX: usize = FRAME_BYTES + 6;
 
+/// A message that has become so large may become as large as one can be: it gets the room at once, and isn't moved again.
+const LARGE_BYTES: usize = 256 << 10;
+
 /// One message of a Get stream, encoded. Cheap to clone: all streams that are told the same share its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -112,6 +115,10 @@ impl Body {
     /// whatever their size, so that there is always something to send. So many bytes are going to be saved.
     fn push(&mut self, count: usize, saved: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let before = self.bytes.len();
+        if before > LARGE_BYTES && self.bytes.capacity() < self.bytes_max {
+            // Memory that isn't written to is none.
+            self.bytes.reserve_exact(self.bytes_max.saturating_mul(2));
+        }
         write(&mut self.bytes);
         let bytes = self.bytes.len() - FRAME_BYTES;
         let full = bytes - saved > self.bytes_max || bytes > self.bytes_max.saturating_mul(2);
