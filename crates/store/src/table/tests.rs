@@ -1,3 +1,5 @@
+//! A table of a transaction is a map, and asks the tree no more than it must.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
