@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use crate::key::{self, RowKey, ServiceId};
 use crate::record::v2;
+use crate::table::Value;
 use crate::undo::undone_row;
 use crate::write::Work;
 use crate::{Error, WakeKey, record};
@@ -44,11 +45,7 @@ impl Work<'_> {
         let (mut rows, mut beside) = (Rows::new(), Addresses::new());
         for same in keys.chunk_by(|a, b| a.ip == b.ip) {
             let ip = same[0].ip;
-            let prefix = key::row_ip(service, ip);
-            let on_ip = self.tables.endpoints.range(&prefix, &key::prefix_end(&prefix))?;
-            let on_ip = on_ip
-                .map(|entry| entry.and_then(|(key, value)| undone_row(key.value(), value.value())));
-            let on_ip = on_ip.collect::<Result<v2::UndoneRows, Error>>()?;
+            let on_ip = self.rows_on(service, ip)?;
             for (slice, workload, row) in &on_ip {
                 let key = RowKey { ip, slice: *slice, workload: *workload };
                 if same.contains(&key) {
@@ -58,6 +55,17 @@ impl Work<'_> {
             beside.push((ip, on_ip));
         }
         Ok((rows, beside))
+    }
+
+    /// All rows on an address, as this transaction has them.
+    fn rows_on(&self, service: ServiceId, ip: IpAddr) -> Result<v2::UndoneRows, Error> {
+        let prefix = key::row_ip(service, ip);
+        let rows = self.tables.endpoints.range(&prefix, &key::prefix_end(&prefix))?;
+        let row = |entry: Result<(Value<'_>, Value<'_>), Error>| {
+            let (key, value) = entry?;
+            undone_row(key.value(), value.value())
+        };
+        rows.map(row).collect()
     }
 
     pub(crate) fn replace_rows(

@@ -122,7 +122,7 @@ impl Work<'_> {
     }
 }
 
-/// All claims on an address.
+/// All claims on an address, as a reader sees them.
 pub(crate) fn rows_on(
     endpoints: &impl ReadableTable<&'static [u8], &'static [u8]>,
     service: ServiceId,

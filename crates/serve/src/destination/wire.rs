@@ -20,7 +20,8 @@ pub(crate) const FRAME_BYTES: usize = 5;
 /// What comes before a set of addresses at most: the frame, a tag, and a length of up to 5 bytes.
 const ENVELOPE_BYTES_MAX: usize = FRAME_BYTES + 6;
 
-/// A message that has become so large may become as large as one can be: it gets the room at once, and isn't moved again.
+/// A message that has become so large may become as large as one can be: it gets the room at once, and isn't moved
+/// again.
 const LARGE_BYTES: usize = 256 << 10;
 
 /// One message of a Get stream, encoded. Cheap to clone: all streams that are told the same share its bytes.

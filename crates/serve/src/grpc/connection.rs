@@ -97,13 +97,13 @@ pub(super) async fn serve(socket: TcpStream, open: Arc<Open>) {
 /// What it is woken for by one stream is mostly said by others as well: they go first, and all that they hand in leaves
 /// in one piece. A change to a thousand streams would otherwise be a thousand writes.
 async fn together<T>(mut connection: impl Future<Output = T> + Unpin) -> T {
-    let mut others_first = true;
+    let mut woken = false;
     poll_fn(|cx| {
-        others_first = !others_first;
-        if others_first {
+        if std::mem::take(&mut woken) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
+        woken = true;
         connection.poll_unpin(cx)
     })
     .await
@@ -120,5 +120,46 @@ async fn unanswered(pings: &mut PingPong) {
         if !matches!(pong, Ok(Ok(_))) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::{Notify, mpsc};
+
+    /// One thread, so that they run one after the other.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn what_many_hand_in_at_once_is_taken_at_once() {
+        const MANY: usize = 100;
+        let (change, (send, mut handed_in)) = (Arc::new(Notify::new()), mpsc::channel(MANY));
+        let taking = tokio::spawn(async move {
+            let (mut polls, mut taken) = (0, 0);
+            let connection = poll_fn(|cx| {
+                polls += 1;
+                while handed_in.poll_recv(cx).is_ready() {
+                    taken += 1;
+                }
+                if taken < MANY { Poll::Pending } else { Poll::Ready(()) }
+            });
+            together(connection).await;
+            polls
+        });
+        let (waits, mut waiting) = mpsc::channel(MANY);
+        for _ in 0..MANY {
+            let (change, send, waits) = (Arc::clone(&change), send.clone(), waits.clone());
+            tokio::spawn(async move {
+                let changed = change.notified();
+                waits.send(()).await.unwrap();
+                changed.await;
+                send.send(()).await.unwrap();
+            });
+        }
+        for _ in 0..MANY {
+            waiting.recv().await.unwrap();
+        }
+        change.notify_waiters();
+        let polls = tokio::time::timeout(Duration::from_secs(10), taking).await.unwrap().unwrap();
+        assert!(polls < MANY / 10, "{polls} times");
     }
 }

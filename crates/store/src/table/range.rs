@@ -1,5 +1,6 @@
 //! Rows of a tree and rows that are pending, as one sequence.
 
+use std::cmp::Ordering;
 use std::collections::btree_map;
 use std::iter::Peekable;
 
@@ -53,25 +54,21 @@ impl<'t> Range<'t> {
     }
 
     fn step(&mut self) -> Result<Option<(Value<'t>, Value<'t>)>, Error> {
-        loop {
-            let order = match (&self.first, self.pending.peek()) {
-                (None, None) => return Ok(None),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (Some((stored, _)), Some((pending, _))) => stored.value().cmp(pending.as_slice()),
-            };
-            if order.is_ge() {
-                let pending = self.pending.next();
-                if order.is_eq() {
-                    // It is about to be replaced.
-                    self.next_stored()?;
-                }
-                return Ok(pending.map(|(key, value)| (Value::Pending(key), Value::Pending(value))));
-            }
-            if let Some((key, value)) = self.next_stored()? {
-                return Ok(Some((Value::Stored(key), Value::Stored(value))));
-            }
+        let order = match (&self.first, self.pending.peek()) {
+            (Some((stored, _)), Some((pending, _))) => stored.value().cmp(pending.as_slice()),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        if order.is_lt() {
+            let stored = self.next_stored()?;
+            return Ok(stored.map(|(key, value)| (Value::Stored(key), Value::Stored(value))));
         }
+        if order.is_eq() {
+            // It is about to be replaced.
+            self.next_stored()?;
+        }
+        let pending = self.pending.next();
+        Ok(pending.map(|(key, value)| (Value::Pending(key), Value::Pending(value))))
     }
 }
 
