@@ -1,5 +1,8 @@
 //! What the benches share: the real server as a child process, a client, and how results are printed.
 
+pub mod child;
+pub mod client;
+pub mod fed;
 pub mod ingest;
 
 use std::io::{Read as _, Write as _};
@@ -76,6 +79,12 @@ pub fn spec(endpoints: u64) -> String {
 /// All of that cluster's objects, as a watch lists them.
 pub fn deliveries(endpoints: u64) -> anyhow::Result<impl Iterator<Item = Delivery>> {
     Ok(Cluster::new(spec(endpoints).parse()?).listing())
+}
+
+/// The address of one of its pods.
+pub fn address(endpoint: usize) -> std::net::Ipv4Addr {
+    let endpoint = u32::try_from(endpoint).unwrap_or(u32::MAX);
+    std::net::Ipv4Addr::from_bits(0x0a00_0100_u32.saturating_add(endpoint))
 }
 
 /// What a proxy asks for to get one of its Services.

@@ -79,8 +79,6 @@ enum Outcome {
     Passed,
     /// It failed, and is listed.
     Listed,
-    /// It has no Get stream.
-    ProfileOnly,
     /// It should have passed and did not, or the other way round.
     Wrong(String),
 }
@@ -92,10 +90,9 @@ fn check(name: &'static str) {
     let outcomes = outcomes.expect("the cases can be read");
     let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|o| wanted(o)).count();
     let line = format!(
-        "golden {name}: {} passed, {} fail as listed, {} without a Get stream\n",
+        "golden {name}: {} passed, {} fail as listed\n",
         count(|outcome| matches!(outcome, Outcome::Passed)),
         count(|outcome| matches!(outcome, Outcome::Listed)),
-        count(|outcome| matches!(outcome, Outcome::ProfileOnly)),
     );
     // Around libtest, which would keep it to itself.
     std::io::stdout().write_all(line.as_bytes()).expect("stdout");
@@ -125,9 +122,6 @@ async fn run_folder(name: &'static str) -> Result<Vec<Outcome>> {
 
 async fn run(name: &str, case: &str, ledger: &Ledger, show_all: bool) -> Result<Outcome> {
     let case = Case::read(root(), name, case)?;
-    if !case.concerns_get() {
-        return Ok(Outcome::ProfileOnly);
-    }
     let faults = match faults(&case).await {
         Ok(faults) => faults,
         Err(error) => vec![format!("{error:#}")],

@@ -58,8 +58,7 @@ impl Server {
         let addr = self.running.admin_addr().expect("an admin address");
         for _ in 0..2_000 {
             let (_, page) = http::get(addr, "/metrics").await.expect("metrics");
-            let line = page.lines().find_map(|line| line.strip_prefix(metric));
-            if line.and_then(|value| value.trim().parse().ok()).is_some_and(&wanted) {
+            if http::metric(&page, metric).is_some_and(&wanted) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -70,23 +69,29 @@ impl Server {
     /// Service `cart-0` gets another port, or its first one again: all addresses of its streams change.
     /// What was being delivered when the writer failed is said again, as sources do.
     async fn change(&mut self, port: u16) {
-        loop {
-            self.versions += 1;
-            let name = ObjectName::new("shop", "cart-0").expect("a name");
-            let source = Source { cluster: ClusterId::LOCAL, kind: Kind::Service };
-            let ports = vec![model::ServicePort { name: "http".to_owned(), port, tcp: true }];
-            let change = Change::Put {
-                key: Key { source, name },
-                version: ResourceVersion(self.versions.to_string()),
-                object: Object::Service(Service { ports, ..Service::default() }),
-            };
-            let (done, committed) = tokio::sync::oneshot::channel();
-            let delivery = Delivery { changes: vec![change], done: Some(done) };
-            self.running.deliveries().send(delivery).await.expect("it is taken");
-            if committed.await.is_ok() {
-                return;
-            }
-        }
+        while !self.deliver(port).await.expect("it is taken") {}
+    }
+
+    /// The same of a server that may end meanwhile.
+    async fn change_or_end(&mut self, port: u16) {
+        while self.deliver(port).await == Some(false) {}
+    }
+
+    /// Delivers it once. Was it committed? `None`: the server has ended.
+    async fn deliver(&mut self, port: u16) -> Option<bool> {
+        self.versions += 1;
+        let name = ObjectName::new("shop", "cart-0").expect("a name");
+        let source = Source { cluster: ClusterId::LOCAL, kind: Kind::Service };
+        let ports = vec![model::ServicePort { name: "http".to_owned(), port, tcp: true }];
+        let change = Change::Put {
+            key: Key { source, name },
+            version: ResourceVersion(self.versions.to_string()),
+            object: Object::Service(Service { ports, ..Service::default() }),
+        };
+        let (done, committed) = tokio::sync::oneshot::channel();
+        let delivery = Delivery { changes: vec![change], done: Some(done) };
+        self.running.deliveries().send(delivery).await.ok()?;
+        Some(committed.await.is_ok())
     }
 
     /// So many syncs fail, from the next one on.
@@ -179,7 +184,7 @@ async fn only_streams_that_were_told_of_what_is_lost_end() {
 async fn a_disk_that_goes_on_failing_ends_the_server_with_a_reason() {
     let mut server = Server::start(CrashVolume::of(Default::default())).await;
     server.fail(usize::MAX);
-    server.change(81).await;
+    server.change_or_end(81).await;
     let reason = tokio::time::timeout(Duration::from_secs(60), server.running.failed()).await;
     let reason = reason.expect("it goes on");
     assert!(reason.starts_with("the writer failed: storage: "), "{reason}");
@@ -192,6 +197,6 @@ async fn a_panic_of_the_writer_ends_the_server() {
     let mut server = Server::start(CrashVolume::of(Default::default())).await;
     server.panics.store(true, Ordering::SeqCst);
     server.fail(1);
-    server.change(81).await;
+    server.change_or_end(81).await;
     assert_eq!(server.running.failed().await, "the writer panicked");
 }

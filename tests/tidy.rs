@@ -296,10 +296,9 @@ impl Source {
             ["mod", "lib", "main"].contains(&stem) || roots.into_iter().any(|r| r == self.path);
         let folder = if here { parent.to_owned() } else { parent.join(stem) };
         let names = self.text.lines().filter_map(|line| {
-            let line = line.trim_start();
-            let line =
-                line.strip_prefix("pub ").or(line.strip_prefix("pub(crate) ")).unwrap_or(line);
-            line.strip_prefix("mod ")?.strip_suffix(';')
+            let (visible, name) = line.trim_start().split_once("mod ")?;
+            let is_mod = visible.is_empty() || visible.starts_with("pub");
+            name.strip_suffix(';').filter(|_| is_mod)
         });
         let both = |name: &str| [format!("{name}.rs"), format!("{name}/mod.rs")];
         names.flat_map(both).map(|name| folder.join(name)).collect()

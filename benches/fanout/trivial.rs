@@ -104,7 +104,8 @@ async fn messages(spec: &str) -> anyhow::Result<(Bytes, Bytes)> {
     use linkerd2_proxy_api::destination::destination_client::DestinationClient;
     use prost::Message as _;
     let mut ours = Ours::start(spec).await?;
-    let mut client = DestinationClient::connect(format!("http://{}", ours.running.addr())).await?;
+    let mut client =
+        DestinationClient::connect(format!("http://{}", ours.fed.running.addr())).await?;
     let request = GetDestination { path: data::authority(0), ..GetDestination::default() };
     let mut stream = client.get(request).await?.into_inner();
     let mut next = async || {

@@ -18,16 +18,18 @@ const CGROUP_BYTES: u64 = 128 << 20;
 const CGROUP_ENDPOINTS_MAX: u64 = 10_000_000;
 
 pub(crate) fn run(sizes: &[u64]) -> anyhow::Result<()> {
-    let mut smallest: Option<f64> = None;
+    let mut smallest: Option<(f64, f64)> = None;
     for &endpoints in sizes {
         let folder = data::folder()?;
         let result = measure(folder.path(), endpoints)?;
-        let rss = result["rss_peak_mib"].as_f64().unwrap_or(0.0);
-        let first = *smallest.get_or_insert(rss);
+        let mib = |name: &str| result[name].as_f64().unwrap_or(0.0);
+        let (rss, peak) = (mib("rss_mib"), mib("rss_peak_mib"));
+        let first = *smallest.get_or_insert((rss, peak));
         say(&format!(
-            "{endpoints} endpoints: {} of raw redb, RSS {rss} MiB ({:.2} of the smallest)",
+            "{endpoints} endpoints: {} of raw redb, RSS {rss} MiB ({:.2} of the smallest), at most {peak} ({:.2})",
             result["vs_raw_redb"],
-            rss / first,
+            rss / first.0,
+            peak / first.1,
         ));
         say(&format!(
             "  {} B each on disk, {} before a compaction of {} s (RSS {} MiB); open in {} ms, and in {} ms \

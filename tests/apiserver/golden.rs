@@ -9,7 +9,7 @@ use harness::golden::{Case, run_case_live, run_history_live};
 use crate::rig::Rig;
 
 /// Cases whose objects a real API server takes as they are, of each sort one.
-const CASES: [(&str, &str); 8] = [
+const CASES: [(&str, &str); 13] = [
     ("abc", "add-and-remove-in-one-change"),
     ("abc", "pod-replaced-under-its-name"),
     ("abc", "service-deleted-and-recreated"),
@@ -18,13 +18,18 @@ const CASES: [(&str, &str); 8] = [
     ("def", "zone-changes"),
     ("def", "workload"),
     ("ghik", "server-selects-deselects"),
+    ("ghik", "profile-created-later"),
+    ("ghik", "sp-many-changes"),
+    ("jl", "by-instance-name-new-ip"),
+    ("jl", "host-port"),
+    ("jl", "workload-lives"),
 ];
 
 const HISTORIES: [&str; 3] = ["history-001", "history-020", "history-044"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn golden_cases_through_the_api_server() -> Result<()> {
-    let rig = Rig::new(&["Server", "ExternalWorkload"]).await?;
+    let rig = Rig::new(&["Server", "ExternalWorkload", "ServiceProfile"]).await?;
     let source = rig.source(User::Admin)?;
     let mut failed = Vec::new();
     for (folder, name) in CASES {

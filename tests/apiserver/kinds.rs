@@ -2,10 +2,11 @@
 
 use anyhow::{Result, ensure};
 use harness::apiserver::{User, equal};
+use harness::shown::{PROFILE, Shown};
 use model::EndpointsFrom;
 use serde_json::json;
 
-use crate::rig::{Rig, all_opaque, pod, server, slice};
+use crate::rig::{Rig, all_opaque, dial, pod, server, slice};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_comes_later_is_found() -> Result<()> {
@@ -18,6 +19,35 @@ async fn a_kind_that_comes_later_is_found() -> Result<()> {
     rig.objects.define(&["Server"]).await?;
     rig.objects.apply(&[server("web", json!(8080))]).await?;
     web.until(all_opaque).await?;
+    rig.equal().await?;
+    rig.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn service_profiles_come_and_go_with_their_kind() -> Result<()> {
+    let mut rig = Rig::new(&[]).await?;
+    rig.start(User::Admin).await?;
+    rig.until_ready_says(|status, _| status == 200).await?;
+    let web = dial(rig.running()?.addr()).await?;
+    let routes = |held: &Shown| {
+        let profile = held.get(&PROFILE)?;
+        Some(profile["routes"].as_array().map_or(0, Vec::len))
+    };
+    web.until(|held| routes(held) == Some(0)).await?;
+    let profile = json!({
+        "apiVersion": "linkerd.io/v1alpha2", "kind": "ServiceProfile",
+        "metadata": {"name": "web.shop.svc.cluster.local", "namespace": "shop"},
+        "spec": {"routes": [{"name": "a", "condition": {"pathRegex": "/a"}}]},
+    });
+    for _ in 0..2 {
+        rig.objects.define(&["ServiceProfile"]).await?;
+        rig.objects.apply(std::slice::from_ref(&profile)).await?;
+        web.until(|held| routes(held) == Some(1)).await?;
+        let definition = "CustomResourceDefinition/serviceprofiles.linkerd.io".to_owned();
+        rig.objects.delete(&[definition]).await?;
+        web.until(|held| routes(held) == Some(0)).await?;
+    }
+    ensure!(web.stream.is_open());
     rig.equal().await?;
     rig.stop().await
 }

@@ -72,11 +72,8 @@ async fn what_makes_no_sense_is_counted_named_and_changes_nothing_else() -> Resu
     let program = Program::build()?;
     let rig = Rig::new(&["Server", "ExternalWorkload"]).await?;
     let kubeconfig = rig.kubeconfig(User::Admin)?.display().to_string();
-    let data = rig.folder().join("data").display().to_string();
     let log = rig.folder().join("log");
-    let mut args = vec!["serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"];
-    args.extend(["--log-format", "json", "--kubeconfig", &kubeconfig, "--data", &data]);
-    let mut server = program.start(&args, &log)?;
+    let mut server = program.serve_with(rig.folder(), "data", &["--kubeconfig", &kubeconfig])?;
     let (addr, admin) = server.serving().await?;
     tokio::time::timeout(PATIENCE, http::until(admin, "/ready", 200, "ok\n")).await??;
     let web = open(addr).await?;
@@ -108,9 +105,8 @@ async fn what_makes_no_sense_is_counted_named_and_changes_nothing_else() -> Resu
     for (kind, least) in
         [("EndpointSlice", 3), ("Pod", 1), ("Service", 1), ("Server", 2), ("ExternalWorkload", 1)]
     {
-        let prefix = format!("spillway_partial_objects_total{{cluster=\"0\",kind=\"{kind}\"}} ");
-        let count =
-            metrics.lines().find_map(|line| line.strip_prefix(&prefix)?.parse::<u64>().ok());
+        let name = format!("spillway_partial_objects_total{{cluster=\"0\",kind=\"{kind}\"}}");
+        let count = http::metric(&metrics, &name);
         ensure!(count.is_some_and(|count| count >= least), "{kind}: {count:?}, not {least}");
     }
     server.alive()

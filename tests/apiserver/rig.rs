@@ -122,9 +122,18 @@ impl Rig {
 
 /// A stream of the Service `web` at a server.
 pub(crate) async fn open(addr: SocketAddr) -> Result<Watched> {
+    ask(addr, false).await
+}
+
+/// A stream of its profile.
+pub(crate) async fn dial(addr: SocketAddr) -> Result<Watched> {
+    ask(addr, true).await
+}
+
+async fn ask(addr: SocketAddr, profile: bool) -> Result<Watched> {
     let client = Client::connect(addr).await?;
     let path = "web.shop.svc.cluster.local:80".to_owned();
-    let stream = client.open(Question { path, ..Question::default() }, false).await;
+    let stream = client.open(Question { path, profile, ..Question::default() }, false).await;
     Ok(Watched { stream, _client: client })
 }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use anyhow::{Context as _, Result, ensure};
 use harness::client::{Question, Seen, Stream};
 use harness::golden::{Cluster, Server, Setup};
-use harness::shown::{Said, Shown};
+use harness::shown::{PROFILE, Said, Shown};
 use model::EndpointsFrom;
 use serde_json::{Value, json};
 use spillway::SourceOptions;
@@ -38,6 +38,26 @@ impl Mesh {
         let stream = self.server.client().open(question, false).await;
         self.streams.insert(name.to_owned(), stream);
         self.settle().await
+    }
+
+    /// Opens a profile's stream of `HOST:PORT`, which is its name from now on.
+    pub(crate) async fn dial(&mut self, path: &str) -> Result<()> {
+        let question = Question { path: path.to_owned(), profile: true, ..Question::default() };
+        let stream = self.server.client().open(question, false).await;
+        self.streams.insert(path.to_owned(), stream);
+        self.settle().await
+    }
+
+    /// The profile that a client holds.
+    pub(crate) fn profile(&self, path: &str) -> Result<Value> {
+        self.shown(path)?.remove(&PROFILE).with_context(|| format!("{path} was told nothing"))
+    }
+
+    /// The pod of the profile that a client holds; empty if it is nobody's.
+    pub(crate) fn pod(&self, path: &str) -> Result<String> {
+        let profile = self.profile(path)?;
+        let pod = profile.pointer("/endpoint/metric_labels/pod");
+        Ok(pod.and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 
     pub(crate) async fn opened(mut self, names: &[&str]) -> Result<Mesh> {
@@ -115,6 +135,7 @@ impl Mesh {
                     Said::Add(addresses) => heard.0 += addresses.len(),
                     Said::Remove(addresses) => heard.1 += addresses.len(),
                     Said::NoEndpoints => heard.2 += 1,
+                    Said::Profile(_) => {}
                 }
             }
             if heard != (0, 0, 0) {

@@ -1,17 +1,19 @@
-//! A client that behaves as a proxy does: opens Get streams over real gRPC, applies what they say, and keeps
+//! A client that behaves as a proxy does: opens streams over real gRPC, applies what they say, and keeps
 //! account of all that it heard on the way.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use linkerd2_proxy_api::destination::GetDestination;
 use linkerd2_proxy_api::destination::destination_client::DestinationClient;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Response, Status, Streaming};
 
 use crate::shown::{Said, Shown};
 
@@ -39,6 +41,8 @@ impl Seen {
 pub struct Question {
     /// The authority.
     pub path: String,
+    /// It is asked for with GetProfile, instead of Get.
+    pub profile: bool,
     /// The context token.
     pub token: String,
     /// The scheme, which means nothing.
@@ -69,13 +73,15 @@ impl Client {
         };
         let heard = Arc::new(Mutex::new(Heard::default()));
         let released = watch::Sender::new(!hold);
-        let reader = match self.grpc.clone().get(request).await {
-            Ok(response) => {
-                let reader = Reader {
-                    stream: response.into_inner(),
-                    heard: heard.clone(),
-                    received: self.received.clone(),
-                };
+        let mut grpc = self.grpc.clone();
+        let answer = match question.profile {
+            false => grpc.get(request).await.map(|response| read(response, Said::read)),
+            true => grpc.get_profile(request).await.map(|response| read(response, Said::profile)),
+        };
+        let reader = match answer {
+            Ok(messages) => {
+                let reader =
+                    Reader { messages, heard: heard.clone(), received: self.received.clone() };
                 Some(tokio::spawn(reader.run(released.subscribe())))
             }
             Err(status) => {
@@ -180,8 +186,18 @@ impl Drop for Stream {
     }
 }
 
+/// What each message says; fails on what a proxy would drop or refuse.
+type Messages = BoxStream<'static, Result<Result<Said>, Status>>;
+
+fn read<M: Send + 'static>(
+    response: Response<Streaming<M>>,
+    said: fn(&M) -> Result<Said>,
+) -> Messages {
+    response.into_inner().map(move |message| message.map(|message| said(&message))).boxed()
+}
+
 struct Reader {
-    stream: Streaming<linkerd2_proxy_api::destination::Update>,
+    messages: Messages,
     heard: Arc<Mutex<Heard>>,
     received: watch::Sender<u64>,
 }
@@ -192,17 +208,17 @@ impl Reader {
             return;
         }
         loop {
-            match self.stream.message().await {
-                Ok(Some(update)) => {
-                    match Said::read(&update) {
+            match self.messages.next().await {
+                Some(Ok(said)) => {
+                    match said {
                         Ok(said) => self.heard.lock().take(said),
                         Err(fault) => self.heard.lock().faults.push(format!("{fault:#}")),
                     }
                     // Counted when it has been taken: who waits for the count sees it.
                     self.received.send_modify(|count| *count += 1);
                 }
-                Ok(None) => return self.heard.lock().end(&Status::ok("")),
-                Err(status) => return self.heard.lock().end(&status),
+                None => return self.heard.lock().end(&Status::ok("")),
+                Some(Err(status)) => return self.heard.lock().end(&status),
             }
         }
     }

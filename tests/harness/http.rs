@@ -28,6 +28,12 @@ pub async fn post(addr: SocketAddr, path: &str, json: &str) -> Result<(u16, Stri
     request(addr, "POST", path, json).await
 }
 
+/// The value of a metric, by its name and labels, in a page of them.
+pub fn metric(page: &str, name: &str) -> Option<u64> {
+    let mut lines = page.lines();
+    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
 /// As HTTP/1.0, so that the body is neither chunked nor followed by another answer.
 async fn request(addr: SocketAddr, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
     let mut stream =

@@ -54,12 +54,19 @@ impl Program {
     /// The same with data of another name.
     pub fn serve_data(&self, folder: &Path, data: &str, fsync_commit: bool) -> Result<Server> {
         let manifests = folder.join("manifests").display().to_string();
+        let mut flags = vec!["--manifests", &manifests];
+        if fsync_commit {
+            flags.extend(["--fsync", "commit"]);
+        }
+        self.serve_with(folder, data, &flags)
+    }
+
+    /// Starts it on a folder with data of that name, and a log, with flags that say what it is a server of.
+    pub fn serve_with(&self, folder: &Path, data: &str, flags: &[&str]) -> Result<Server> {
         let data = folder.join(data).display().to_string();
         let mut args = vec!["serve", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"];
-        args.extend(["--log-format", "json", "--manifests", &manifests, "--data", &data]);
-        if fsync_commit {
-            args.extend(["--fsync", "commit"]);
-        }
+        args.extend(["--log-format", "json", "--data", &data]);
+        args.extend(flags);
         self.start(&args, &folder.join("log"))
     }
 
@@ -183,10 +190,7 @@ impl Drop for Server {
 }
 
 fn sample(metrics: &str) -> Option<Sample> {
-    let value = |name: &str| {
-        let mut lines = metrics.lines();
-        lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
-    };
-    let (revision, syncs) = (value("spillway_revision ")?, value("spillway_sync_seconds_count ")?);
+    let revision = http::metric(metrics, "spillway_revision")?;
+    let syncs = http::metric(metrics, "spillway_sync_seconds_count")?;
     Some(Sample { at: now(), revision, syncs })
 }

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+mod profile;
+
 use anyhow::{Context as _, Result, bail};
 use linkerd2_proxy_api::destination::{
     self as pb, protocol_hint::Protocol, tls_identity::Strategy,
@@ -23,7 +25,12 @@ pub enum Said {
     Remove(Vec<SocketAddr>),
     /// None are.
     NoEndpoints,
+    /// The profile is this.
+    Profile(Value),
 }
+
+/// Stands for the profile among what a client holds.
+pub const PROFILE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl Said {
     /// Reads a message. Fails on what a proxy would drop or refuse.
@@ -54,12 +61,18 @@ impl Said {
         }
     }
 
+    /// Reads a profile.
+    pub fn profile(profile: &pb::DestinationProfile) -> Result<Said> {
+        Ok(Said::Profile(profile::shown(profile)?))
+    }
+
     /// What a client holds after this message.
     pub fn apply(&self, held: &mut Shown) {
         match self {
             Said::Add(addrs) => held.extend(addrs.clone()),
             Said::Remove(addrs) => held.retain(|addr, _| !addrs.contains(addr)),
             Said::NoEndpoints => held.clear(),
+            Said::Profile(profile) => *held = [(PROFILE, profile.clone())].into(),
         }
     }
 }
@@ -86,6 +99,16 @@ pub fn written(state: &Value) -> Result<Shown> {
             Ok((addr, Value::Object(said)))
         })
         .collect()
+}
+
+/// Reads the `state` of a profile.
+pub fn written_profile(state: &Value) -> Shown {
+    let mut state = state.clone();
+    if let Some(fields) = state.as_object_mut() {
+        // The original's says little, and not how ours does (Q23).
+        fields.remove("profile_ref");
+    }
+    [(PROFILE, state)].into()
 }
 
 /// Where two holdings differ, a line for each address; empty if they are equal.
@@ -189,7 +212,7 @@ fn http2(params: &pb::Http2ClientParams) -> Value {
             ("initial_stream_window_size", json!(flow.initial_stream_window_size)),
             ("adaptive_flow_control", json!(flow.adaptive_flow_control)),
         ];
-        said.insert("flow_control".to_owned(), without_zeros(fields));
+        said.insert("flow_control".to_owned(), message(fields));
     }
     if let Some(alive) = &params.keep_alive {
         let fields = [
@@ -197,7 +220,7 @@ fn http2(params: &pb::Http2ClientParams) -> Value {
             ("timeout", json!(alive.timeout.as_ref().map(duration))),
             ("while_idle", json!(alive.while_idle)),
         ];
-        said.insert("keep_alive".to_owned(), without_zeros(fields));
+        said.insert("keep_alive".to_owned(), message(fields));
     }
     if let Some(internals) = &params.internals {
         let fields = [
@@ -205,13 +228,14 @@ fn http2(params: &pb::Http2ClientParams) -> Value {
             ("max_frame_size", json!(internals.max_frame_size)),
             ("max_send_buf_size", json!(internals.max_send_buf_size)),
         ];
-        said.insert("internals".to_owned(), without_zeros(fields));
+        said.insert("internals".to_owned(), message(fields));
     }
     Value::Object(said)
 }
 
-fn without_zeros(fields: [(&str, Value); 3]) -> Value {
-    let zeros = [Value::Null, json!(0), json!(false)];
+/// The fields that are there: a message that is there and empty is, a zero or an empty list isn't.
+fn message<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    let zeros = [Value::Null, json!(0), json!(false), json!(""), json!([])];
     let kept = fields.into_iter().filter(|(_, value)| !zeros.contains(value));
     Value::Object(kept.map(|(name, value)| (name.to_owned(), value)).collect())
 }

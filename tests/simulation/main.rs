@@ -5,6 +5,7 @@
 //! was always something. `SPILLWAY_SEED` begins elsewhere; `SPILLWAY_LONG=1` goes ten times as far.
 
 mod oracle;
+mod profiles;
 mod world;
 
 use std::sync::Arc;
@@ -225,6 +226,26 @@ fn clients() -> Vec<Client> {
     questions.into_iter().enumerate().map(client).collect()
 }
 
+/// Something happens, save for a restart.
+fn happen(server: &mut Server, world: &mut World, dice: &mut Dice) {
+    match dice.roll(100) {
+        0 => {
+            let lost = server.writer.reopen().expect("the store opens");
+            let (first, now) = (Revision(lost.after.0 + 1), server.reader.stats().revision);
+            server.doors.iter().for_each(|door| door.hub.look_again(first, now));
+        }
+        1..=3 => {
+            let kinds = EndpointsFrom::Slices.kinds().collect::<Vec<_>>();
+            let kind = kinds[dice.roll(kinds.len() as u64) as usize];
+            server.commit(world.relist(kind, dice));
+        }
+        _ => {
+            let changes = (0..=dice.roll(3)).map(|_| world.change(dice)).collect();
+            server.commit(changes);
+        }
+    }
+}
+
 /// Gives how often a client held something in the end of a step.
 async fn history(seed: u64) -> u64 {
     let mut held = 0;
@@ -235,26 +256,14 @@ async fn history(seed: u64) -> u64 {
     let mut world = World::default();
     server.commit(world.list_all());
     let mut clients = clients();
+    let mut dialling = profiles::clients();
     for step in 0..STEPS {
-        match dice.roll(100) {
-            0 => {
-                server = server.restart();
-                clients.iter_mut().for_each(|client| client.stream = None);
-            }
-            1 => {
-                let lost = server.writer.reopen().expect("the store opens");
-                let (first, now) = (Revision(lost.after.0 + 1), server.reader.stats().revision);
-                server.doors.iter().for_each(|door| door.hub.look_again(first, now));
-            }
-            2..=4 => {
-                let kinds = EndpointsFrom::Slices.kinds().collect::<Vec<_>>();
-                let kind = kinds[dice.roll(kinds.len() as u64) as usize];
-                server.commit(world.relist(kind, &mut dice));
-            }
-            _ => {
-                let changes = (0..=dice.roll(3)).map(|_| world.change(&mut dice)).collect();
-                server.commit(changes);
-            }
+        if dice.percent(1) {
+            server = server.restart();
+            clients.iter_mut().for_each(|client| client.stream = None);
+            dialling.iter_mut().for_each(|client| client.stream = None);
+        } else {
+            happen(&mut server, &mut world, &mut dice);
         }
         let revision = server.reader.stats().revision;
         let slow_ones_read = dice.percent(25);
@@ -270,9 +279,18 @@ async fn history(seed: u64) -> u64 {
             }
             busy.push(client);
         }
+        let dialling = dialling.iter_mut().filter(|client| !client.slow || slow_ones_read);
+        let dialling = dialling.map(|client| {
+            client.at = (seed, step);
+            client.settle(&server, &world, revision)
+        });
         let settling = busy.iter_mut().map(|client| client.settle(&server, revision));
+        let both = futures::future::join(
+            futures::future::join_all(settling),
+            futures::future::join_all(dialling),
+        );
         let patience = std::time::Duration::from_secs(60);
-        let settled = tokio::time::timeout(patience, futures::future::join_all(settling)).await;
+        let settled = tokio::time::timeout(patience, both).await;
         assert!(settled.is_ok(), "seed {seed}, step {step}: streams don't settle");
         for client in busy {
             let now = client.truths.pop().expect("a truth");

@@ -181,11 +181,12 @@ fn described(
     match it.workload {
         None => bare(settings, question, it.slice, &mut said),
         Some(workload) => {
+            let named = (it.name, it.port);
             labels.insert("zone".to_owned(), it.endpoint.zone.clone().unwrap_or_default());
             match workload.template.kind {
-                WorkloadKind::Pod => pod(world, settings, it, workload, &mut labels, &mut said)?,
+                WorkloadKind::Pod => pod(world, settings, named, workload, &mut labels, &mut said)?,
                 WorkloadKind::External => {
-                    external(world, settings, it, workload, &mut labels, &mut said)
+                    external(world, settings, named, workload, &mut labels, &mut said)
                 }
             }
         }
@@ -207,17 +208,17 @@ fn bare(settings: &Settings, question: &Question, slice: &Slice, said: &mut Map<
     }
 }
 
-fn pod(
+pub(crate) fn pod(
     world: &World,
     settings: &Settings,
-    it: &Candidate<'_>,
+    (name, port): (&str, u16),
     pod: &Workload,
     labels: &mut BTreeMap<String, String>,
     said: &mut Map<String, Value>,
 ) -> Option<()> {
     let template = &pod.template;
     let label = |key: &str| template.labels.get(key).filter(|value| !value.is_empty());
-    labels.insert("pod".to_owned(), it.name.to_owned());
+    labels.insert("pod".to_owned(), name.to_owned());
     if let Some(owner) = owner_of(world, template.owner.as_ref()) {
         let kind = owner.kind.to_lowercase();
         let kind = if kind == "job" { "k8s_job".to_owned() } else { kind };
@@ -229,19 +230,19 @@ fn pod(
     }
     let Some(control_plane) = label("linkerd.io/control-plane-ns") else { return Some(()) };
     labels.insert("control_plane_ns".to_owned(), control_plane.clone());
-    if template.skip_inbound.contains(it.port) {
+    if template.skip_inbound.contains(port) {
         return Some(());
     }
     let proxy = template.proxy.as_ref()?;
     let own = [proxy.admin?, proxy.control?];
-    let opaque = is_opaque(world, settings, pod, it.port);
+    let opaque = is_opaque(world, settings, pod, port);
     let mut hint = Map::new();
     if opaque {
         hint.insert("opaque".to_owned(), json!({}));
     } else if settings.h2_upgrade {
         hint.insert("h2".to_owned(), json!({}));
     }
-    if (opaque || settings.transport_header) && !own.contains(&it.port) {
+    if (opaque || settings.transport_header) && !own.contains(&port) {
         hint.insert("opaque_transport".to_owned(), json!({"inbound_port": proxy.inbound?}));
     }
     said.insert("protocol_hint".to_owned(), Value::Object(hint));
@@ -256,10 +257,10 @@ fn pod(
     Some(())
 }
 
-fn external(
+pub(crate) fn external(
     world: &World,
     settings: &Settings,
-    it: &Candidate<'_>,
+    (name, port): (&str, u16),
     workload: &Workload,
     labels: &mut BTreeMap<String, String>,
     said: &mut Map<String, Value>,
@@ -268,8 +269,8 @@ fn external(
     if let Some(owner) = &template.owner {
         labels.insert(owner.kind.to_lowercase(), owner.name.clone());
     }
-    labels.insert("external_workload".to_owned(), it.name.to_owned());
-    let opaque = is_opaque(world, settings, workload, it.port);
+    labels.insert("external_workload".to_owned(), name.to_owned());
+    let opaque = is_opaque(world, settings, workload, port);
     let mut hint = Map::new();
     hint.insert(if opaque { "opaque" } else { "h2" }.to_owned(), json!({}));
     if opaque || settings.transport_header {
@@ -306,9 +307,20 @@ fn owner_of(world: &World, owner: Option<&OwnerRef>) -> Option<OwnerRef> {
 }
 
 /// By annotation or default, or by any Server of the namespace (spec §2.7, §2.8).
-fn is_opaque(world: &World, settings: &Settings, workload: &Workload, port: u16) -> bool {
+pub(crate) fn is_opaque(
+    world: &World,
+    settings: &Settings,
+    workload: &Workload,
+    port: u16,
+) -> bool {
     let template = &workload.template;
-    let said = template.opaque.as_ref().unwrap_or(&settings.default_opaque);
+    // The port itself, and that of the container that it leads to (Q10).
+    let behind = template.ports.iter().filter(|it| it.host_port == Some(port)).map(|it| it.port);
+    let ports: Vec<u16> = behind.chain([port]).collect();
+    let said = match &template.opaque {
+        Some(said) => ports.iter().any(|port| said.contains(*port)),
+        None => settings.default_opaque.contains(port),
+    };
     let by = |server: &Server| {
         let selector = match template.kind {
             WorkloadKind::Pod => &server.pods,
@@ -321,7 +333,7 @@ fn is_opaque(world: &World, settings: &Settings, workload: &Workload, port: u16)
         server.opaque
             && selector.as_ref().is_some_and(|selector| selector.matches(&template.labels))
             && match &server.port {
-                ServerPort::Number(number) => *number == port,
+                ServerPort::Number(number) => ports.contains(number),
                 ServerPort::Name(name) => named(name),
             }
     };
@@ -329,5 +341,5 @@ fn is_opaque(world: &World, settings: &Settings, workload: &Workload, port: u16)
         Object::Server(server) => Some(server),
         _ => None,
     });
-    said.contains(port) || servers.into_iter().any(by)
+    said || servers.into_iter().any(by)
 }

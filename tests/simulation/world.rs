@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use model::{
-    Change, ClusterId, ContainerPort, EndpointsFrom, Family, Key, Kind, MeshTls, Object,
-    ObjectName, Operator, OwnerRef, Phase, PortSet, ProxyPorts, Requirement, ResourceVersion,
-    Selector, Server, ServerPort, Service, ServicePort, Slice, SliceEndpoint, SliceMeta, SlicePort,
-    Source, Target, Template, Workload, WorkloadKind,
+    Change, ClusterId, ContainerPort, DstOverride, EndpointsFrom, Family, Key, Kind, MeshTls,
+    Object, ObjectName, Operator, OwnerRef, Phase, PortSet, ProxyPorts, Ratio, RequestMatch,
+    Requirement, ResourceVersion, ResponseClass, ResponseMatch, RetryBudget, Route, Selector,
+    Server, ServerPort, Service, ServicePort, ServiceProfile, Slice, SliceEndpoint, SliceMeta,
+    SlicePort, Source, Target, Template, Workload, WorkloadKind,
 };
 
 /// Where everything is.
@@ -15,6 +16,9 @@ pub(crate) const NAMESPACE: &str = "shop";
 
 /// What Services are called.
 pub(crate) const SERVICES: [&str; 2] = ["web", "api"];
+
+/// Another namespace, with ServiceProfiles of its own.
+pub(crate) const TEAM: &str = "team";
 
 /// A generator of our own, so that a seed is the same history on every machine.
 pub(crate) struct Dice(u64);
@@ -59,7 +63,18 @@ pub(crate) fn key(kind: Kind, name: &str) -> Key {
     Key { source: source(kind), name: ObjectName::new(namespace, name).expect("a name") }
 }
 
+/// The ServiceProfile of a Service in a namespace.
+pub(crate) fn profile_key(namespace: &str, service: &str) -> Key {
+    let name = format!("{service}.{NAMESPACE}.svc.k.test");
+    let name = ObjectName::new(namespace, name).expect("a name");
+    Key { source: source(Kind::ServiceProfile), name }
+}
+
 impl World {
+    pub(crate) fn profile(&self, namespace: &str, service: &str) -> Option<&Object> {
+        self.objects.get(&profile_key(namespace, service)).map(|(_, object)| object)
+    }
+
     pub(crate) fn get(&self, kind: Kind, name: &str) -> Option<&Object> {
         self.objects.get(&key(kind, name)).map(|(_, object)| object)
     }
@@ -72,7 +87,8 @@ impl World {
 
     /// A change of one object.
     pub(crate) fn change(&mut self, dice: &mut Dice) -> Change {
-        let (kind, name) = match dice.roll(20) {
+        let (kind, name) = match dice.roll(22) {
+            20..=21 => (Kind::ServiceProfile, dice.of(&SERVICES).to_owned()),
             0 => (Kind::Service, dice.of(&SERVICES).to_owned()),
             1 => (Kind::Node, format!("n{}", dice.roll(3))),
             2 => (Kind::Server, format!("s{}", dice.roll(3))),
@@ -82,7 +98,10 @@ impl World {
             _ => (Kind::EndpointSlice, format!("sl{}", dice.roll(4))),
         };
         let gone = if kind == Kind::EndpointSlice { 10 } else { 20 };
-        let key = key(kind, &name);
+        let key = match kind {
+            Kind::ServiceProfile => profile_key(dice.of(&[NAMESPACE, TEAM]), &name),
+            _ => key(kind, &name),
+        };
         if dice.percent(gone) {
             self.objects.remove(&key);
             return Change::Delete { key };
@@ -132,6 +151,7 @@ fn object(kind: Kind, dice: &mut Dice) -> Object {
             Object::Node { zone: dice.maybe(80, |dice| dice.of(&["za", "zb", ""]).to_owned()) }
         }
         Kind::Server => Object::Server(server(dice)),
+        Kind::ServiceProfile => Object::Profile(dice.maybe(85, profile)),
         Kind::ReplicaSet | Kind::Job => Object::Owned {
             owner: dice.maybe(70, |dice| OwnerRef {
                 kind: dice.of(&["Deployment", "CronJob", "Rollout", "DaemonSet"]).to_owned(),
@@ -152,7 +172,64 @@ fn service(dice: &mut Dice) -> Service {
         2 => vec![port("dns", 80, false), port("http", 80, true)],
         _ => vec![port("", 80, true)],
     };
-    Service { ports, local_traffic: dice.percent(15), ..Service::default() }
+    let opaque =
+        dice.maybe(40, |dice| dice.of(&[PortSet::default(), PortSet::from_ranges([(80, 80)])]));
+    let cluster_ips = (0..dice.roll(3)).map(|_| cluster_ip(dice)).collect();
+    let local_traffic = dice.percent(15);
+    Service { ports, local_traffic, cluster_ips, opaque, ..Service::default() }
+}
+
+/// Few enough that two Services have the same now and then.
+fn cluster_ip(dice: &mut Dice) -> IpAddr {
+    Ipv4Addr::new(10, 9, 0, dice.roll(3) as u8).into()
+}
+
+/// One of few addresses, so that they are used again.
+fn owned_ip(net: u8, dice: &mut Dice) -> IpAddr {
+    let v4 = Ipv4Addr::new(10, net, 0, dice.roll(4) as u8);
+    if dice.percent(10) { v4.to_ipv6_mapped().into() } else { v4.into() }
+}
+
+fn profile(dice: &mut Dice) -> ServiceProfile {
+    let route = |number: u64, dice: &mut Dice| Route {
+        name: format!("r{number}"),
+        condition: match dice.roll(4) {
+            0 => RequestMatch::Method(dice.of(&["GET", "BREW"]).to_owned()),
+            1 => RequestMatch::Not(Box::new(RequestMatch::Path("/a".to_owned()))),
+            2 => RequestMatch::All(vec![
+                RequestMatch::Path("/b".to_owned()),
+                RequestMatch::Any(Vec::new()),
+            ]),
+            _ => RequestMatch::Path(format!("/{}", dice.roll(3))),
+        },
+        responses: match dice.roll(3) {
+            0 => Vec::new(),
+            _ => vec![ResponseClass {
+                condition: ResponseMatch::Any(vec![
+                    ResponseMatch::Status { min: 500, max: 599 },
+                    ResponseMatch::Not(Box::new(ResponseMatch::Status { min: 0, max: 400 })),
+                ]),
+                failure: dice.percent(50),
+            }],
+        },
+        retryable: dice.percent(50),
+        timeout_ns: dice.of(&[0, 250_000_000, 90_000_000_000]),
+    };
+    let routes = (0..dice.roll(3)).map(|number| route(number, dice)).collect();
+    let budget = |dice: &mut Dice| RetryBudget {
+        ratio: Ratio(dice.of(&[0.0, 0.5])),
+        min_retries_per_second: dice.roll(3) as u32,
+        ttl_ns: 1_000_000_000 * dice.roll(3) as i64,
+    };
+    let to = |dice: &mut Dice| DstOverride {
+        authority: dice.of(&["a.shop.svc.k.test", "b:99", "fd00::1"]).to_owned(),
+        weight: 100 * dice.roll(3) as u32,
+    };
+    ServiceProfile {
+        routes,
+        retry_budget: dice.maybe(50, budget),
+        dst_overrides: (0..dice.roll(3)).map(|_| to(dice)).collect(),
+    }
 }
 
 fn selector(dice: &mut Dice) -> Selector {
@@ -239,7 +316,9 @@ fn workload(template: Template, dice: &mut Dice) -> Workload {
 
 fn pod(dice: &mut Dice) -> Workload {
     let template = template(WorkloadKind::Pod, dice);
-    workload(template, dice)
+    let ips = (0..dice.roll(3)).map(|_| owned_ip(0, dice)).collect();
+    let host_ips = (0..dice.roll(3)).map(|_| owned_ip(1, dice)).collect();
+    Workload { ips, host_ips, ..workload(template, dice) }
 }
 
 fn external(dice: &mut Dice) -> Workload {
@@ -253,7 +332,10 @@ fn external(dice: &mut Dice) -> Workload {
         skip_inbound: PortSet::default(),
         ..template(WorkloadKind::External, dice)
     };
-    Workload { node: None, ..workload(template, dice) }
+    let ips = (0..dice.roll(3)).map(|_| owned_ip(0, dice)).collect();
+    // What is said of a pod's phase is not said of it.
+    let (phase, deleting) = (Phase::Running, false);
+    Workload { node: None, ips, phase, deleting, ..workload(template, dice) }
 }
 
 fn slice(dice: &mut Dice) -> Slice {

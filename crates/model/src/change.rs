@@ -1,6 +1,6 @@
 //! What may be written: objects, where they come from, and the revisions that they make.
 
-use crate::{ClusterId, ObjectName, OwnerRef, Server, Service, Slice, Workload};
+use crate::{ClusterId, ObjectName, OwnerRef, Server, Service, ServiceProfile, Slice, Workload};
 
 /// A state of the store. Each commit that changes anything makes the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +44,8 @@ pub enum Kind {
     Server = 8,
     /// v1 Endpoints, in Endpoints mode.
     Endpoints = 9,
+    /// linkerd.io/v1alpha2 ServiceProfile.
+    ServiceProfile = 10,
 }
 
 /// Which objects say where a cluster's endpoints are.
@@ -81,11 +83,12 @@ impl EndpointsFrom {
 
 impl Kind {
     /// All kinds, in the order in which a cluster is best learnt: what joins into endpoints first.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Node,
         Kind::ReplicaSet,
         Kind::Job,
         Kind::Server,
+        Kind::ServiceProfile,
         Kind::ExternalWorkload,
         Kind::Service,
         Kind::Pod,
@@ -105,6 +108,7 @@ impl Kind {
             Kind::Job => "Job",
             Kind::Server => "Server",
             Kind::Endpoints => "Endpoints",
+            Kind::ServiceProfile => "ServiceProfile",
         }
     }
 }
@@ -168,6 +172,8 @@ pub enum Object {
     },
     /// A Server.
     Server(Server),
+    /// A ServiceProfile. `None`: it is there, and says nothing that holds (spec Q24).
+    Profile(Option<ServiceProfile>),
 }
 
 impl Object {

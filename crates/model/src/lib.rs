@@ -7,6 +7,7 @@ mod port;
 mod selector;
 
 mod owner;
+mod profile;
 mod server;
 mod service;
 mod slice;
@@ -27,6 +28,10 @@ pub use claim::{Claim, Class, Peer, Signature, SignatureItem};
 pub use name::{ClusterId, NameError, ObjectName, ServiceName};
 pub use owner::OwnerRef;
 pub use port::{PortSet, PortSetError};
+pub use profile::{
+    DstOverride, Ratio, RequestMatch, ResponseClass, ResponseMatch, RetryBudget, Route,
+    ServiceProfile,
+};
 pub use selector::{Operator, Requirement, Selector};
 pub use server::{Server, ServerPort};
 pub use service::{Discovery, PortKey, Service, ServicePort};

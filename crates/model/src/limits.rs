@@ -25,6 +25,10 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024 - 64 * 1024;
 /// Addresses of one service that a delta looks at in one pass; more than these are read in several passes.
 pub const DELTA_PASS_ADDRESSES_MAX: usize = 8_192;
 
+/// Rows of a Service, of its undo log and of what its targets have in common, up to which a change is read at once
+/// instead of on another thread.
+pub const FEW_ROWS_MAX: usize = 64;
+
 /// Objects deleted in one transaction at the end of a listing.
 pub const SWEEP_CHANGES_MAX: usize = 1_024;
 
@@ -51,3 +55,7 @@ pub const MANIFEST_PROBLEMS_MAX: usize = 32;
 
 /// Endpoints of a synthetic cluster, as many as its addresses can tell apart.
 pub const SYNTHETIC_ENDPOINTS_MAX: u64 = 10_000_000;
+
+/// Conditions of a ServiceProfile within each other. Each is two messages within each other for a proxy, which reads no
+/// more than a hundred.
+pub const CONDITION_DEPTH_MAX: usize = 32;

@@ -50,7 +50,7 @@ impl Exclusion {
 
 impl Lens {
     /// For each claim on an ip the address that it is in the view, or what keeps it out.
-    pub fn explain<'c>(&self, claims: &'c [Claim]) -> Vec<Result<Address<'c>, Exclusion>> {
+    pub fn explain<'c>(&'c self, claims: &'c [Claim]) -> Vec<Result<Address<'c>, Exclusion>> {
         let addresses = self.project(claims);
         let explain = |claim: &'c Claim| {
             let key = self.key.as_ref().ok_or(Exclusion::NoService)?;

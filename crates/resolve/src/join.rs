@@ -3,7 +3,7 @@
 use model::{Metadata, OwnerRef, PortSet, Selector, Server, ServerPort, Template, WorkloadKind};
 
 /// Changes whenever `join` would give other results for what is already stored, so that it is joined anew.
-pub const JOIN_VERSION: u32 = 2;
+pub const JOIN_VERSION: u32 = 3;
 
 const CONTROL_PLANE_NS: &str = "linkerd.io/control-plane-ns";
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
@@ -27,7 +27,7 @@ pub fn join(
         service_account: template.service_account.clone(),
         pod_template_hash: label(POD_TEMPLATE_HASH),
         name_prefix: template.name_prefix.clone(),
-        opaque: template.opaque.clone(),
+        opaque: template.opaque.as_ref().map(|ports| on_host_too(ports, template)),
         opaque_by_server: PortSet::from_ranges(ports),
         skip_inbound: template.skip_inbound.clone(),
         proxy: template.proxy.clone(),
@@ -49,6 +49,13 @@ fn owner(template: &Template, above: Option<&OwnerRef>) -> Option<OwnerRef> {
     Some(above.unwrap_or(owner).clone())
 }
 
+/// Ports of containers, and the host's that lead there (Q10).
+fn on_host_too(ports: &PortSet, template: &Template) -> PortSet {
+    let meant = template.ports.iter().filter(|port| ports.contains(port.port));
+    let on_host = meant.filter_map(|port| port.host_port).map(|port| (port, port));
+    PortSet::from_ranges(ports.ranges().iter().copied().chain(on_host))
+}
+
 /// Does the Server make ports of this workload opaque (spec §2.7)?
 fn selects(server: &Server, template: &Template) -> bool {
     let selector = match template.kind {
@@ -59,11 +66,14 @@ fn selects(server: &Server, template: &Template) -> bool {
     server.opaque && selector.as_ref().is_some_and(matches)
 }
 
-/// The ports that a Server means: its number, whatever the workload declares, or all ports of its name, on
-/// the container and on the host (Q10).
+/// The ports that a Server means: its number, whatever the workload declares, or all ports of its name; on the container and
+/// on the host (Q10).
 fn ports_of(server: &Server, template: &Template) -> Vec<u16> {
     match &server.port {
-        ServerPort::Number(number) => vec![*number],
+        ServerPort::Number(number) => {
+            let there = template.ports.iter().filter(|port| port.port == *number);
+            std::iter::once(*number).chain(there.filter_map(|port| port.host_port)).collect()
+        }
         ServerPort::Name(name) => {
             let named = template.ports.iter().filter(|port| port.name == *name);
             named.flat_map(|port| std::iter::once(port.port).chain(port.host_port)).collect()

@@ -8,6 +8,7 @@ mod settings;
 mod authority;
 mod bucket;
 mod caller;
+mod endpoint;
 
 mod explain;
 mod hints;
@@ -22,12 +23,15 @@ mod protocol;
 
 mod join;
 
-pub use authority::{Authority, AuthorityError, authority};
+pub use authority::{
+    Authority, AuthorityError, Dialed, DialedError, authority, dialed, fqn, with_port,
+};
 pub use bucket::{Bucket, client_number};
 pub use caller::{Caller, caller};
+pub use endpoint::{Endpoint, endpoint};
 pub use explain::Exclusion;
 pub use hints::hostname_signatures;
-pub use identity::Identity;
+pub use identity::{Identity, ServiceAccount};
 pub use join::{JOIN_VERSION, join};
 pub use lens::{Lens, View};
 pub use port::port_key;

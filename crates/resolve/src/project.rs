@@ -11,7 +11,7 @@ use crate::render::Address;
 
 impl Lens {
     /// The addresses that the claims on one ip amount to, by port, each port once. Their order doesn't matter.
-    pub fn project<'c>(&self, claims: &'c [Claim]) -> Vec<Address<'c>> {
+    pub fn project<'c>(&'c self, claims: &'c [Claim]) -> Vec<Address<'c>> {
         let Some(key) = &self.key else {
             return Vec::new();
         };

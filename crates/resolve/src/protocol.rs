@@ -68,7 +68,7 @@ pub(crate) fn of_gateway(settings: &Settings) -> Option<Hint> {
 }
 
 /// Is the port opaque, by annotation, by default, or by a Server (spec §2.8)?
-fn is_opaque(settings: &Settings, workload: &Metadata, port: u16) -> bool {
+pub(crate) fn is_opaque(settings: &Settings, workload: &Metadata, port: u16) -> bool {
     let said = workload.opaque.as_ref().unwrap_or(&settings.default_opaque);
     said.contains(port) || workload.opaque_by_server.contains(port)
 }

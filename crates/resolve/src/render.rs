@@ -8,7 +8,7 @@ use model::{Claim, Metadata, OwnerRef, WorkloadKind};
 use crate::lens::Lens;
 use crate::mirror::{Mirror, MirrorLabels};
 use crate::protocol::ProxyUnknown;
-use crate::{Hint, Identity, identity, protocol};
+use crate::{Hint, Identity, Settings, identity, protocol};
 
 const WEIGHT: u32 = 10_000;
 /// With zone weights on, what an endpoint in the client's zone weighs.
@@ -33,7 +33,7 @@ impl<'c> Labels<'c> {
     }
 
     /// The labels in their order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 }
@@ -62,14 +62,26 @@ pub struct Address<'c> {
 impl Lens {
     /// The address of a claim, unless it can't be reached as it should be (spec §2.9.3).
     pub(crate) fn render<'c>(
-        &self,
+        &'c self,
         claim: &'c Claim,
         port: u16,
     ) -> Result<Address<'c>, ProxyUnknown> {
+        let rendering = Rendering { settings: &self.settings, ip: claim.ip, port };
         let mut address = match &claim.workload {
-            None => self.render_bare(claim, port),
-            Some(pod) if pod.kind == WorkloadKind::Pod => self.render_pod(claim, pod, port)?,
-            Some(workload) => self.render_external(claim, workload, port),
+            None => self.render_bare(claim, rendering),
+            Some(workload) => {
+                let mut address = match workload.kind {
+                    WorkloadKind::Pod => rendering.pod(&claim.name, workload)?,
+                    WorkloadKind::External => rendering.external(&claim.name, workload),
+                };
+                let locality = self.locality(claim);
+                if self.settings.zone_weights && locality == Locality::Local {
+                    address.weight = WEIGHT_LOCAL;
+                }
+                address.labels.set("zone", claim.zone.as_deref().unwrap_or_default());
+                address.labels.set("zone_locality", locality.name());
+                address
+            }
         };
         if self.mirror_labels == MirrorLabels::OnAddresses
             && let Some(mirror) = Mirror::of(&claim.slice)
@@ -79,58 +91,9 @@ impl Lens {
         Ok(address)
     }
 
-    fn render_pod<'c>(
-        &self,
-        claim: &'c Claim,
-        pod: &'c Metadata,
-        port: u16,
-    ) -> Result<Address<'c>, ProxyUnknown> {
-        let meshed = pod.control_plane_ns.is_some() && !pod.skip_inbound.contains(port);
-        let hint = match meshed {
-            true => Some(protocol::of_pod(&self.settings, pod, port)?),
-            false => None,
-        };
-        let mut address = self.render_target(claim, port);
-        let labels = &mut address.labels;
-        labels.set("pod", &claim.name);
-        if let Some(owner) = &pod.owner {
-            labels.set(owner_label(owner), &owner.name);
-        }
-        labels.set("serviceaccount", &pod.service_account);
-        if let Some(control_plane) = &pod.control_plane_ns {
-            labels.set("control_plane_ns", control_plane);
-        }
-        if let Some(hash) = &pod.pod_template_hash {
-            labels.set("pod_template_hash", hash);
-        }
-        self.label_zone(&mut address, claim);
-        address.identity = meshed.then(|| identity::of_pod(&self.settings, pod)).flatten();
-        address.hint = hint;
-        address.http2 = meshed && self.settings.http2;
-        Ok(address)
-    }
-
-    fn render_external<'c>(
-        &self,
-        claim: &'c Claim,
-        workload: &'c Metadata,
-        port: u16,
-    ) -> Address<'c> {
-        let mut address = self.render_target(claim, port);
-        if let Some(owner) = &workload.owner {
-            address.labels.set(lower_case(&owner.kind), &owner.name);
-        }
-        address.labels.set("external_workload", &claim.name);
-        self.label_zone(&mut address, claim);
-        address.identity = Some(identity::of_external(workload));
-        address.hint = Some(protocol::of_external(&self.settings, workload, port));
-        address.http2 = self.settings.http2;
-        address
-    }
-
     /// A bare address may be a gateway's: then its slice says so.
-    fn render_bare<'c>(&self, claim: &'c Claim, port: u16) -> Address<'c> {
-        let mut address = self.blank(claim, port);
+    fn render_bare<'c>(&'c self, claim: &'c Claim, rendering: Rendering<'c>) -> Address<'c> {
+        let mut address = rendering.blank();
         address.labels.set("zone_locality", Locality::Unknown.name());
         if let Some(gateway) = &claim.slice.gateway_identity {
             address.identity = Some(Identity::Gateway(gateway));
@@ -142,38 +105,76 @@ impl Lens {
         address
     }
 
-    fn render_target<'c>(&self, claim: &Claim, port: u16) -> Address<'c> {
-        let mut address = self.blank(claim, port);
-        if self.settings.zone_weights && self.locality(claim) == Locality::Local {
-            address.weight = WEIGHT_LOCAL;
-        }
-        address
-    }
-
-    fn blank<'c>(&self, claim: &Claim, port: u16) -> Address<'c> {
-        Address {
-            ip: claim.ip,
-            port,
-            weight: WEIGHT,
-            labels: Labels(Vec::with_capacity(LABELS_USUAL)),
-            identity: None,
-            hint: None,
-            authority_override: None,
-            http2: false,
-        }
-    }
-
-    fn label_zone<'c>(&self, address: &mut Address<'c>, claim: &'c Claim) {
-        address.labels.set("zone", claim.zone.as_deref().unwrap_or_default());
-        address.labels.set("zone_locality", self.locality(claim).name());
-    }
-
     /// Where the endpoint is, seen from the client. An empty zone is a zone, and nobody's.
     fn locality(&self, claim: &Claim) -> Locality {
         match (&self.zone, &claim.zone) {
             (Some(here), Some(there)) if **here == **there => Locality::Local,
             (Some(_), Some(_)) => Locality::Remote,
             _ => Locality::Unknown,
+        }
+    }
+}
+
+/// An address that is being rendered.
+#[derive(Clone, Copy)]
+pub(crate) struct Rendering<'c> {
+    pub(crate) settings: &'c Settings,
+    pub(crate) ip: IpAddr,
+    pub(crate) port: u16,
+}
+
+impl<'c> Rendering<'c> {
+    /// A pod's (spec §2.9.2), without where it is.
+    pub(crate) fn pod(self, name: &'c str, pod: &'c Metadata) -> Result<Address<'c>, ProxyUnknown> {
+        let Rendering { settings, port, .. } = self;
+        let meshed = pod.control_plane_ns.is_some() && !pod.skip_inbound.contains(port);
+        let hint = match meshed {
+            true => Some(protocol::of_pod(settings, pod, port)?),
+            false => None,
+        };
+        let mut address = self.blank();
+        let labels = &mut address.labels;
+        labels.set("pod", name);
+        if let Some(owner) = &pod.owner {
+            labels.set(owner_label(owner), &owner.name);
+        }
+        labels.set("serviceaccount", &pod.service_account);
+        if let Some(control_plane) = &pod.control_plane_ns {
+            labels.set("control_plane_ns", control_plane);
+        }
+        if let Some(hash) = &pod.pod_template_hash {
+            labels.set("pod_template_hash", hash);
+        }
+        address.identity = meshed.then(|| identity::of_pod(settings, pod)).flatten();
+        address.hint = hint;
+        address.http2 = meshed && settings.http2;
+        Ok(address)
+    }
+
+    /// An ExternalWorkload's (spec §2.9.5), without where it is.
+    pub(crate) fn external(self, name: &'c str, workload: &'c Metadata) -> Address<'c> {
+        let mut address = self.blank();
+        if let Some(owner) = &workload.owner {
+            address.labels.set(lower_case(&owner.kind), &owner.name);
+        }
+        address.labels.set("external_workload", name);
+        address.identity = Some(identity::of_external(workload));
+        address.hint = Some(protocol::of_external(self.settings, workload, self.port));
+        address.http2 = self.settings.http2;
+        address
+    }
+
+    /// That of who knows nothing of it.
+    pub(crate) fn blank(self) -> Address<'c> {
+        Address {
+            ip: self.ip,
+            port: self.port,
+            weight: WEIGHT,
+            labels: Labels(Vec::with_capacity(LABELS_USUAL)),
+            identity: None,
+            hint: None,
+            authority_override: None,
+            http2: false,
         }
     }
 }

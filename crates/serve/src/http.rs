@@ -1,4 +1,4 @@
-//! Probes, metrics and explanations over HTTP: `/live`, `/ping`, `/ready`, `/metrics`, `/explain`.
+//! Probes, metrics and explanations over HTTP: `/live`, `/ping`, `/ready`, `/metrics`, `/explain`, `/explain/profile`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Semaphore;
-use tonic::Code;
+use tonic::{Code, Status};
 
 use crate::metrics::{Situation, scrape};
-use crate::{Hub, Metrics};
+use crate::{Destination, Hub, Metrics};
 
 /// The media type of Prometheus' text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -37,6 +37,7 @@ pub fn admin(metrics: Arc<Metrics>, hub: Arc<Hub>, situation: Arc<dyn Situation>
         .route("/ready", get(ready))
         .route("/metrics", get(metrics_page))
         .route("/explain", get(explain))
+        .route("/explain/profile", get(explain_profile))
         .fallback(async || {
             (StatusCode::NOT_FOUND, "there are /live, /ready, /metrics and /explain\n")
         })
@@ -73,29 +74,59 @@ async fn metrics_page(State(admin): State<Admin>) -> Response {
 
 /// `/explain?authority=A&address=IP[&token=T]`: why an address is or isn't in an answer, as JSON.
 async fn explain(State(admin): State<Admin>, RawQuery(query): RawQuery) -> Response {
-    let refused = |code: StatusCode, reason: &str| (code, format!("{reason}\n")).into_response();
-    let (mut authority, mut token, mut address) = (None, String::new(), None);
-    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-        match &*name {
-            "authority" => authority = Some(value.into_owned()),
-            "token" => token = value.into_owned(),
-            "address" => address = value.parse::<IpAddr>().ok(),
-            other => {
-                let reason = format!("{other:?} is no parameter; use authority, address, token");
-                return refused(StatusCode::BAD_REQUEST, &reason);
-            }
-        }
-    }
+    let [authority, address, token] = match parameters(query, ["authority", "address", "token"]) {
+        Ok(parameters) => parameters,
+        Err(reason) => return refused(StatusCode::BAD_REQUEST, &reason),
+    };
+    let address = address.and_then(|address| address.parse::<IpAddr>().ok());
     let (Some(authority), Some(address)) = (authority, address) else {
         let reason = "expected authority=web.shop.svc.cluster.local:80 and address=10.1.0.4";
         return refused(StatusCode::BAD_REQUEST, reason);
     };
+    let token = token.unwrap_or_default();
+    explained(&admin, async |it| it.explain(&authority, &token, address).await).await
+}
+
+/// `/explain/profile?authority=A[&token=T]`: why a profile is what it is, as JSON.
+async fn explain_profile(State(admin): State<Admin>, RawQuery(query): RawQuery) -> Response {
+    let [authority, token] = match parameters(query, ["authority", "token"]) {
+        Ok(parameters) => parameters,
+        Err(reason) => return refused(StatusCode::BAD_REQUEST, &reason),
+    };
+    let Some(authority) = authority else {
+        let reason = "expected authority=web.shop.svc.cluster.local:80 or authority=10.1.0.4:8080";
+        return refused(StatusCode::BAD_REQUEST, reason);
+    };
+    let token = token.unwrap_or_default();
+    explained(&admin, async |it| it.explain_profile(&authority, &token).await).await
+}
+
+/// The values of these parameters, the last of each; there are no others.
+fn parameters<const N: usize>(
+    query: Option<String>,
+    names: [&str; N],
+) -> Result<[Option<String>; N], String> {
+    let mut values = [const { None }; N];
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match names.iter().position(|known| *known == name) {
+            Some(at) => values[at] = Some(value.into_owned()),
+            None => return Err(format!("{name:?} is no parameter; use {}", names.join(", "))),
+        }
+    }
+    Ok(values)
+}
+
+/// What the service explains, as JSON; one explanation at a time.
+async fn explained<E: serde::Serialize>(
+    admin: &Admin,
+    explain: impl AsyncFnOnce(Destination) -> Result<E, Status>,
+) -> Response {
     let Some(destination) = admin.situation.destination() else {
         return refused(StatusCode::SERVICE_UNAVAILABLE, "the store is being opened");
     };
     // The semaphore is never closed.
     let _permit = admin.explaining.acquire().await.ok();
-    match destination.explain(&authority, &token, address).await {
+    match explain(destination).await {
         Ok(explanation) => match serde_json::to_string(&explanation) {
             Ok(body) => ([(CONTENT_TYPE, "application/json")], body + "\n").into_response(),
             Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
@@ -105,6 +136,10 @@ async fn explain(State(admin): State<Admin>, RawQuery(query): RawQuery) -> Respo
         }
         Err(status) => refused(StatusCode::SERVICE_UNAVAILABLE, status.message()),
     }
+}
+
+fn refused(code: StatusCode, reason: &str) -> Response {
+    (code, format!("{reason}\n")).into_response()
 }
 
 #[cfg(test)]

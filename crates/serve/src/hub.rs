@@ -444,6 +444,25 @@ impl Subscription {
 }
 
 impl Subscription {
+    /// From here on it is told of these keys instead, of commits that are yet to come. It must not wait meanwhile.
+    pub(crate) fn resubscribe(&mut self, keys: &[WakeKey]) {
+        let mut slots = self.hub.slots.lock();
+        for key in &self.keys {
+            slots.remove(&(*key, self.id));
+        }
+        let commits = self.hub.commit_count();
+        self.waiter.state.lock().last = std::iter::repeat_n(commits, keys.len()).collect();
+        for (place, key) in keys.iter().enumerate() {
+            slots.insert((*key, self.id), Slot { place, waiter: Arc::clone(&self.waiter) });
+        }
+        self.keys = keys.into();
+    }
+
+    /// The number of the last commit that touched any of the keys, or of the last one before.
+    pub(crate) fn newest_commit(&self) -> u64 {
+        self.waiter.state.lock().last.iter().copied().max().unwrap_or_default()
+    }
+
     /// How long ago the stream was woken for what it says now; `None` if it speaks for another reason.
     pub(crate) fn woken_for(&self) -> Option<Duration> {
         self.waiter.state.lock().woken_at.map(|at| at.elapsed())

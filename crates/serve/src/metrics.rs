@@ -29,6 +29,8 @@ pub trait Situation: Send + Sync + 'static {
     fn file_bytes(&self) -> u64;
     /// How memory is divided, and used.
     fn memory(&self) -> Vec<MemoryPart>;
+    /// Resident memory of the process, bytes; `None` where the system doesn't say.
+    fn rss_bytes(&self) -> Option<u64>;
     /// Why the store's disk doesn't take writes, in a sentence; `None` if it does.
     fn disk_failing(&self) -> Option<String>;
     /// How large the store's file may become, if there is a limit.
@@ -109,6 +111,8 @@ pub struct Metrics {
     ends: [AtomicU64; StreamEnd::ALL.len()],
     reopened: AtomicU64,
     connections_refused: AtomicU64,
+    /// By `Claimants`.
+    conflicts: Mutex<BTreeMap<&'static str, u64>>,
     /// When all that a source had said was last stored.
     synced_at: Mutex<BTreeMap<Source, Time>>,
     commit_seconds: Histogram,
@@ -132,6 +136,7 @@ impl Default for Metrics {
             ends: Default::default(),
             reopened: AtomicU64::new(0),
             connections_refused: AtomicU64::new(0),
+            conflicts: Mutex::default(),
             synced_at: Mutex::default(),
             commit_seconds: seconds(),
             commit_changes: Histogram::new(exponential_buckets(1.0, 4.0, 7)),
@@ -167,7 +172,7 @@ impl Metrics {
         self.reopened.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Messages of all Get streams that were handed to HTTP/2.
+    /// Messages of all streams that were handed to HTTP/2.
     pub fn messages_sent(&self) -> u64 {
         self.updates.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
@@ -195,6 +200,11 @@ impl Metrics {
     /// A stream has something to say.
     pub(crate) fn answer(&self, from: AnswerFrom) {
         self.answers[from as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Several of a kind claim an address that somebody dials.
+    pub(crate) fn conflict(&self, claimants: &'static str) {
+        *self.conflicts.lock().entry(claimants).or_default() += 1;
     }
 
     /// A connection was closed at once, since there are too many.
@@ -267,7 +277,7 @@ impl Collector for Scrape {
         page.gauges("memory_budget_bytes", help, parts(|part| part.budget))?;
         let help = "Bytes of memory that each part takes; total is what is allocated";
         page.gauges("memory_used_bytes", help, parts(|part| part.used))?;
-        if let Some(bytes) = rss_bytes() {
+        if let Some(bytes) = self.situation.rss_bytes() {
             page.gauge("rss_bytes", "Resident memory of the process", bytes)?;
         }
         Ok(())
@@ -305,20 +315,28 @@ impl Scrape {
 
     fn streams(&self, page: &mut Page<'_>) -> std::fmt::Result {
         let metrics = &self.metrics;
-        page.gauge("streams", "Open Get streams", self.hub.stream_count() as u64)?;
+        page.gauge("streams", "Open streams", self.hub.stream_count() as u64)?;
         let sent = UpdateKind::ALL.map(|kind| {
             let count = metrics.updates[kind as usize].load(Ordering::Relaxed);
             (labels([("kind", kind.name())]), count)
         });
-        page.counters("updates_sent", "Get messages handed to HTTP/2", sent)?;
+        page.counters("updates_sent", "Messages handed to HTTP/2", sent)?;
         let refused = metrics.connections_refused.load(Ordering::Relaxed);
         page.counter(
             "connections_refused",
             "Connections closed since there were too many",
             refused,
         )?;
+        let conflicts = metrics.conflicts.lock().clone();
+        let help = "GetProfile of an address that several claim, refused or ended";
+        let claimants = |(of, count)| (labels([("claimants", of)]), count);
+        page.counters("address_conflicts", help, conflicts.into_iter().map(claimants))?;
         let (watched, lag) = self.hub.watched();
-        page.gauge("watched", "Services and nodes that streams wait for", watched as u64)?;
+        page.gauge(
+            "watched",
+            "Services, nodes, addresses and others that streams wait for",
+            watched as u64,
+        )?;
         let help = "How long the slowest stream has had something to say, in whole milliseconds";
         page.gauge(
             "slowest_stream_lag_ms",
@@ -335,7 +353,7 @@ impl Scrape {
             let count = metrics.answers[from as usize].load(Ordering::Relaxed);
             (labels([("from", from.name())]), count)
         });
-        let help = "Answers of Get streams by where they were from: made from the store, or what others were told";
+        let help = "Answers of streams by where they were from: made from the store, or what others were told";
         page.counters("answers", help, answers)?;
         let oversize = [("subset", &metrics.subsets), ("chunk", &metrics.chunked)];
         let oversize = oversize.map(|(decision, count)| {
@@ -439,14 +457,6 @@ impl Page<'_> {
             metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)
         })
     }
-}
-
-/// The process's resident memory, where the system says so.
-fn rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 /// Status codes as gRPC's documents spell them.

@@ -1,11 +1,13 @@
 //! The program: arguments in, exit code out.
 
 mod args;
+mod client;
 mod demo;
 mod get;
 mod logs;
 mod print;
 mod process;
+mod profile;
 mod serve;
 
 use std::process::ExitCode;
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(*args),
         Command::Destination(args) => serve::run_as_linkerd(*args),
         Command::Get(args) => process::block_on(get::run(args)),
+        Command::Profile(args) => process::block_on(profile::run(args)),
         Command::Demo(args) => demo::run(args),
     };
     match outcome {

@@ -18,13 +18,10 @@ const UNDO: Undo = Undo { bytes_max: 256 << 20, age_max: 60 * 60 * 1_000 };
 /// How long commits wait to be made durable together. A crash takes back that much, and the watches say it again.
 const FSYNC_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What proxies may take of a server. A stalled client has as long as a proxy waits on a stream that is silent.
-const DOOR: DoorLimits = DoorLimits {
-    connections_max: 20_000,
-    streams_max: 100_000,
-    streams_per_connection_max: 20_000,
-    stall: Duration::from_secs(5 * 60),
-};
+/// Streams of one connection; and how long a client may take nothing of one, which is as long as a proxy waits on a stream
+/// that is silent.
+const STREAMS_PER_CONNECTION_MAX: usize = 20_000;
+const STREAM_STALL: Duration = Duration::from_secs(5 * 60);
 
 /// Beyond this, a change is late for those who wait for it.
 const COALESCE_MAX: Duration = Duration::from_millis(500);
@@ -92,6 +89,13 @@ pub enum SourceOptions {
 impl Options {
     /// A server on a free port of the loopback interface, without an admin address, with Linkerd's settings.
     pub fn new(data: PathBuf, source: SourceOptions) -> Options {
+        let memory = Budget::of_cgroup();
+        let door = DoorLimits {
+            connections_max: memory.connections_max,
+            streams_max: memory.streams_max,
+            streams_per_connection_max: STREAMS_PER_CONNECTION_MAX,
+            stall: STREAM_STALL,
+        };
         Options {
             data,
             volume: None,
@@ -102,9 +106,9 @@ impl Options {
             no_endpoints: true,
             source,
             endpoints: EndpointsFrom::default(),
-            memory: Budget::of_cgroup(),
+            memory,
             undo: UNDO,
-            door: DOOR,
+            door,
             oversize: Oversize { subset: true, endpoints_max: None },
             coalesce_max: COALESCE_MAX,
             keep_alive: KEEP_ALIVE,

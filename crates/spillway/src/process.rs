@@ -1,4 +1,4 @@
-//! The process: its runtime, its signals, its memory.
+//! The process: its runtime, its signals.
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -35,21 +35,5 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
         }
-    }
-}
-
-/// Resident memory of this process, bytes; `None` where there is no `/proc`.
-pub(crate) fn rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib << 10)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn this_process_has_some_memory() {
-        assert!(super::rss_bytes().unwrap() > 1 << 20);
     }
 }

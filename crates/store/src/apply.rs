@@ -2,8 +2,9 @@
 
 use model::{Change, Key, Kind, Object, ObjectName, ResourceVersion, Source};
 
+use crate::addresses::Keys;
 use crate::key::{self, ServiceId};
-use crate::record::{convert, v2};
+use crate::record::{convert, v3};
 use crate::write::Work;
 use crate::{Error, WakeKey, record};
 
@@ -35,11 +36,11 @@ impl Work<'_> {
     }
 
     /// The record of an object, stub or not.
-    pub(crate) fn object(&self, key: &[u8]) -> Result<Option<v2::Object>, Error> {
+    pub(crate) fn object(&self, key: &[u8]) -> Result<Option<v3::Object>, Error> {
         self.tables.objects.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
     }
 
-    pub(crate) fn write_object(&mut self, key: &[u8], object: &v2::Object) -> Result<(), Error> {
+    pub(crate) fn write_object(&mut self, key: &[u8], object: &v3::Object) -> Result<(), Error> {
         self.tables.objects.insert(key.to_vec(), record::encode(object)?)
     }
 
@@ -48,17 +49,17 @@ impl Work<'_> {
         &mut self,
         source: Source,
         key: &[u8],
-    ) -> Result<v2::Object, Error> {
+    ) -> Result<v3::Object, Error> {
         match self.object(key)? {
             Some(object) => Ok(object),
             None => self.stub(source),
         }
     }
 
-    fn stub(&mut self, source: Source) -> Result<v2::Object, Error> {
+    fn stub(&mut self, source: Source) -> Result<v3::Object, Error> {
         let id = self.next_id(numbering(source.kind) as usize)?;
-        let version = v2::Version::from("");
-        Ok(v2::Object { id, version, slices: 0, vacant: 0, body: None })
+        let version = v3::Version::from("");
+        Ok(v3::Object { id, version, slices: 0, vacant: 0, body: None })
     }
 
     fn put(&mut self, key: Key, version: ResourceVersion, object: Object) -> Result<(), Error> {
@@ -71,7 +72,7 @@ impl Work<'_> {
             None => self.stub(source)?,
         };
         self.mark(source, stored.id);
-        let known = std::mem::replace(&mut stored.version, v2::Version::from(&*version.0));
+        let known = std::mem::replace(&mut stored.version, v3::Version::from(&*version.0));
         if stored.body.is_some() && stored.version == known && !version.0.is_empty() {
             self.done.unchanged += 1;
             return Ok(());
@@ -83,46 +84,43 @@ impl Work<'_> {
         let before = stored.body.take();
         match object {
             Object::Service(service) => {
-                let now = v2::Service::from(&service);
-                self.service_changed(&bytes, stored.id, before.as_ref(), Some(&now))?;
-                stored.body = Some(v2::Body::Service(now));
+                let now = v3::Service::from(&service);
+                self.service_changed((&bytes, &key), stored.id, before.as_ref(), Some(&now))?;
+                stored.body = Some(v3::Body::Service(now));
             }
             Object::Slice(slice) => {
-                stored.body = Some(v2::Body::Slice);
+                stored.body = Some(v3::Body::Slice);
                 let source = (source, key.name.namespace());
                 self.put_slice((&bytes, stored.id), source, &version, slice)?;
             }
             Object::Subsets(slices) => {
                 let before = match before {
-                    Some(v2::Body::Subsets(ids)) => ids,
+                    Some(v3::Body::Subsets(ids)) => ids,
                     _ => Vec::new(),
                 };
                 let source = (source, key.name.namespace());
                 let ids = self.put_subsets(&bytes, before, source, &version, slices)?;
-                stored.body = Some(v2::Body::Subsets(ids));
+                stored.body = Some(v3::Body::Subsets(ids));
             }
             Object::Workload(workload) => {
-                let before = workload_of(before);
-                stored.body = Some(self.put_workload(source, before.as_ref(), workload)?);
-                self.write_workload(&bytes, &stored)?;
-                // Nobody can have named what had no number.
-                return if known_before {
-                    self.standing_changed(&stored, before.as_ref())
-                } else {
-                    Ok(())
-                };
+                let before = (known_before, workload_of(before));
+                return self.put_workload(&bytes, &key, stored, before, workload);
             }
             Object::Node { zone } => {
                 self.touched.insert(WakeKey::object(&bytes));
-                stored.body = Some(v2::Body::Node { zone });
+                stored.body = Some(v3::Body::Node { zone });
             }
             Object::Owned { owner } => {
                 stored.body = Some(convert::owned(owner.as_ref()));
                 self.write_object(&bytes, &stored)?;
                 return self.owner_changed(source, &key.name);
             }
+            Object::Profile(profile) => {
+                self.touched.insert(WakeKey::object(&bytes));
+                stored.body = Some(v3::Body::Profile(profile.map(v3::Profile::from)));
+            }
             Object::Server(server) => {
-                stored.body = Some(v2::Body::Server(v2::Server::from(&server)));
+                stored.body = Some(v3::Body::Server(v3::Server::from(&server)));
                 self.write_object(&bytes, &stored)?;
                 return self.servers_changed(source, key.name.namespace());
             }
@@ -136,36 +134,39 @@ impl Work<'_> {
         let Some(before) = stored.body.take() else { return Ok(()) };
         self.done.deleted += 1;
         self.meta.objects[source.kind as usize] -= 1;
-        stored.version = v2::Version::from("");
+        stored.version = v3::Version::from("");
         match before {
-            v2::Body::Service(_) => {
-                self.service_changed(&bytes, stored.id, Some(&before), None)?;
+            v3::Body::Service(_) => {
+                let key = Key { source, name: name.clone() };
+                self.service_changed((&bytes, &key), stored.id, Some(&before), None)?;
                 self.write_or_vacate(&bytes, stored)
             }
-            v2::Body::Workload(workload) => {
+            v3::Body::Workload(workload) => {
+                let owned = self.owned(source, name, Some(&workload))?;
+                self.workload_moved(source, (Some(&workload), &owned), (None, &Keys::new()))?;
                 self.release_workload(source, &workload)?;
                 self.write_workload(&bytes, &stored)?;
                 self.standing_changed(&stored, Some(&workload))?;
                 self.drop_unclaimed(&bytes, &stored)
             }
-            v2::Body::Slice => {
+            v3::Body::Slice => {
                 self.tables.objects.remove(bytes.as_slice())?;
                 self.delete_slice(stored.id)
             }
-            v2::Body::Subsets(ids) => {
+            v3::Body::Subsets(ids) => {
                 self.tables.objects.remove(bytes.as_slice())?;
                 ids.into_iter().try_for_each(|id| self.delete_slice(id))
             }
-            v2::Body::Node { .. } => {
+            v3::Body::Node { .. } | v3::Body::Profile(_) => {
                 self.touched.insert(WakeKey::object(&bytes));
                 self.tables.objects.remove(bytes.as_slice())?;
                 Ok(())
             }
-            v2::Body::Owned { .. } => {
+            v3::Body::Owned { .. } => {
                 self.tables.objects.remove(bytes.as_slice())?;
                 self.owner_changed(source, name)
             }
-            v2::Body::Server(_) => {
+            v3::Body::Server(_) => {
                 self.tables.objects.remove(bytes.as_slice())?;
                 self.servers_changed(source, name.namespace())
             }
@@ -177,7 +178,7 @@ impl Work<'_> {
     pub(crate) fn write_or_vacate(
         &mut self,
         key: &[u8],
-        mut service: v2::Object,
+        mut service: v3::Object,
     ) -> Result<(), Error> {
         if service.body.is_none() && service.slices == 0 {
             service.vacant = self.revision.0;
@@ -187,7 +188,7 @@ impl Work<'_> {
     }
 
     /// A workload that doesn't exist and that no slice names is forgotten.
-    pub(crate) fn drop_unclaimed(&mut self, key: &[u8], stored: &v2::Object) -> Result<(), Error> {
+    pub(crate) fn drop_unclaimed(&mut self, key: &[u8], stored: &v3::Object) -> Result<(), Error> {
         if stored.body.is_none() && self.claims(&key::workload_claims(0, stored.id), 1)?.is_empty()
         {
             self.tables.objects.remove(key)?;
@@ -197,26 +198,28 @@ impl Work<'_> {
 
     fn service_changed(
         &mut self,
-        key: &[u8],
+        (bytes, key): (&[u8], &Key),
         id: ServiceId,
-        before: Option<&v2::Body>,
-        now: Option<&v2::Service>,
+        before: Option<&v3::Body>,
+        now: Option<&v3::Service>,
     ) -> Result<(), Error> {
         let before = match before {
-            Some(v2::Body::Service(service)) => Some(service),
+            Some(v3::Body::Service(service)) => Some(service),
             _ => None,
         };
         if before != now {
             self.undo_object(id, before)?;
-            self.touched.insert(WakeKey::object(key));
+            self.touched.insert(WakeKey::object(bytes));
+            self.touched.insert(WakeKey::only_object(bytes));
+            self.service_moved(key.source, &key.name, before, now)?;
         }
         Ok(())
     }
 }
 
-fn workload_of(body: Option<v2::Body>) -> Option<v2::Workload> {
+fn workload_of(body: Option<v3::Body>) -> Option<v3::Workload> {
     match body {
-        Some(v2::Body::Workload(workload)) => Some(workload),
+        Some(v3::Body::Workload(workload)) => Some(workload),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use redb::{Database, DatabaseError, ReadableDatabase};
 
 use crate::disk::{self, DiskHealth, Folder, Names, Trouble, Trust, Volume};
 use crate::read::Reader;
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::schema::{FORMAT, ReadTables, Tables};
 use crate::write::Writer;
 use crate::{Error, Stats};
@@ -323,7 +323,7 @@ fn read_birth(database: &Database) -> Result<Option<(u32, u32, Revision)>, Error
         return Ok(None);
     };
     let revision = match meta.get(META_KEY)? {
-        Some(bytes) if format == FORMAT => record::decode::<v2::Meta>(bytes.value())?.revision,
+        Some(bytes) if format == FORMAT => record::decode::<v3::Meta>(bytes.value())?.revision,
         _ => 0,
     };
     Ok(Some((format, join, Revision(revision))))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crate::key::{RowKey, ServiceId, SliceId, WorkloadId};
-use crate::record::v2;
+use crate::record::v3;
 
 /// Claims that compete with each other within a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ impl Dirty {
 
 /// At most one endpoint for each workload and one bare one for each address, in the order of their groups: a ready
 /// one, else the last.
-pub(crate) fn distinct(mut endpoints: Vec<v2::SliceEndpoint>) -> Vec<v2::SliceEndpoint> {
+pub(crate) fn distinct(mut endpoints: Vec<v3::SliceEndpoint>) -> Vec<v3::SliceEndpoint> {
     endpoints.sort_by_key(group);
     endpoints.dedup_by(|later, kept| {
         let same = group(later) == group(kept);
@@ -70,7 +70,7 @@ pub(crate) fn distinct(mut endpoints: Vec<v2::SliceEndpoint>) -> Vec<v2::SliceEn
     endpoints
 }
 
-pub(crate) fn group(endpoint: &v2::SliceEndpoint) -> Group {
+pub(crate) fn group(endpoint: &v3::SliceEndpoint) -> Group {
     match endpoint.workload {
         0 => Group::Bare(endpoint.ip.into()),
         workload => Group::Workload(workload),
@@ -78,33 +78,33 @@ pub(crate) fn group(endpoint: &v2::SliceEndpoint) -> Group {
 }
 
 /// The endpoints of a slice are in the order of their groups, each there once ([`distinct`]).
-pub(crate) fn endpoint_of(slice: &v2::Slice, group: Group) -> Option<&v2::SliceEndpoint> {
+pub(crate) fn endpoint_of(slice: &v3::Slice, group: Group) -> Option<&v3::SliceEndpoint> {
     let at = slice.endpoints.binary_search_by_key(&group, self::group).ok()?;
     Some(&slice.endpoints[at])
 }
 
 /// The groups of two versions of a slice, each with its endpoint in the one and in the other.
 pub(crate) fn by_group<'s>(
-    before: Option<&'s v2::Slice>,
-    now: Option<&'s v2::Slice>,
-) -> impl Iterator<Item = (Group, Option<&'s v2::SliceEndpoint>, Option<&'s v2::SliceEndpoint>)> {
-    let endpoints = |slice: Option<&'s v2::Slice>| {
+    before: Option<&'s v3::Slice>,
+    now: Option<&'s v3::Slice>,
+) -> impl Iterator<Item = (Group, Option<&'s v3::SliceEndpoint>, Option<&'s v3::SliceEndpoint>)> {
+    let endpoints = |slice: Option<&'s v3::Slice>| {
         slice.map(|slice| slice.endpoints.as_slice()).unwrap_or_default().iter().peekable()
     };
     let (mut old, mut new) = (endpoints(before), endpoints(now));
     std::iter::from_fn(move || {
         let next = [old.peek(), new.peek()].into_iter().flatten().map(|it| group(it)).min()?;
-        let of_next = |it: &&v2::SliceEndpoint| group(it) == next;
+        let of_next = |it: &&v3::SliceEndpoint| group(it) == next;
         Some((next, old.next_if(of_next), new.next_if(of_next)))
     })
 }
 
 /// Do two endpoints of one group say the same? Its workload has one name for ever.
-pub(crate) fn alike(a: &v2::SliceEndpoint, b: &v2::SliceEndpoint) -> bool {
-    let said = |it: &v2::SliceEndpoint| (it.ip, it.ready, it.zone);
+pub(crate) fn alike(a: &v3::SliceEndpoint, b: &v3::SliceEndpoint) -> bool {
+    let said = |it: &v3::SliceEndpoint| (it.ip, it.ready, it.zone);
     said(a) == said(b) && a.hostname == b.hostname && a.hints == b.hints
 }
 
-pub(crate) fn row_key(slice: SliceId, endpoint: &v2::SliceEndpoint) -> RowKey {
+pub(crate) fn row_key(slice: SliceId, endpoint: &v3::SliceEndpoint) -> RowKey {
     RowKey { ip: endpoint.ip.into(), slice, workload: endpoint.workload }
 }

@@ -6,54 +6,60 @@ use std::path::Path;
 
 use bincode::{Decode, Encode};
 use model::{
-    ClusterId, Kind, Metadata, OwnerRef, PortSet, Server, Service, ServiceName, SliceMeta, Source,
-    Template,
+    ClusterId, Kind, Metadata, OwnerRef, PortSet, Server, Service, ServiceName, ServiceProfile,
+    SliceMeta, Source, Template,
 };
 
 use crate::key::{self, KeyBuf, KeyReader, RowKey};
-use crate::record::{self, convert, v2};
+use crate::record::{self, convert, v3};
 use crate::{Birth, Config, Error, Fsync, Reader, Scope, Undo, open, slices, workload};
 
 /// Bytes as each record: refused, or a value that can be written, and then is read as the same.
 pub fn record(bytes: &[u8]) {
-    if let Some(object) = stable::<v2::Object>(bytes) {
+    if let Some(object) = stable::<v3::Object>(bytes) {
         match object.body {
-            Some(v2::Body::Service(found)) => {
-                lasting(found, Service::from, |it| v2::Service::from(it))
+            Some(v3::Body::Service(found)) => {
+                lasting(found, Service::from, |it| v3::Service::from(it))
             }
-            Some(v2::Body::Server(found)) => {
-                lasting(found, Server::from, |it| v2::Server::from(it))
+            Some(v3::Body::Server(found)) => {
+                lasting(found, Server::from, |it| v3::Server::from(it))
+            }
+            Some(v3::Body::Profile(Some(found))) => {
+                if let Ok(profile) = ServiceProfile::try_from(found) {
+                    let again = ServiceProfile::try_from(v3::Profile::from(profile.clone()));
+                    assert_eq!(again.ok(), Some(profile));
+                }
             }
             _ => {}
         }
     }
-    if let Some(slice) = stable::<v2::Slice>(bytes) {
+    if let Some(slice) = stable::<v3::Slice>(bytes) {
         slices::texts(&slice);
         for endpoint in &slice.endpoints {
             // A name that is none is an error, whatever the bytes.
             slices::workload_key(&slice, endpoint).ok();
         }
     }
-    if let Some(Some(found)) = stable::<Option<v2::Service>>(bytes) {
-        lasting(found, Service::from, |it| v2::Service::from(it));
+    if let Some(Some(found)) = stable::<Option<v3::Service>>(bytes) {
+        lasting(found, Service::from, |it| v3::Service::from(it));
     }
-    if let Some(found) = stable::<v2::Template>(bytes) {
+    if let Some(found) = stable::<v3::Template>(bytes) {
         let cluster = ClusterId(found.cluster);
         lasting(found, Template::from, |it| convert::template(cluster, it));
     }
-    if let Some(found) = stable::<v2::Metadata>(bytes) {
-        lasting(found, Metadata::from, |it| v2::Metadata::from(it));
+    if let Some(found) = stable::<v3::Metadata>(bytes) {
+        lasting(found, Metadata::from, |it| v3::Metadata::from(it));
     }
-    if let Some(found) = stable::<v2::SliceMeta>(bytes) {
-        lasting(found, SliceMeta::from, |it| v2::SliceMeta::from(it));
+    if let Some(found) = stable::<v3::SliceMeta>(bytes) {
+        lasting(found, SliceMeta::from, |it| v3::SliceMeta::from(it));
     }
-    stable::<v2::Row>(bytes).map(|row| convert::class(row.class));
-    stable::<v2::Signature>(bytes);
-    stable::<v2::UndoneRows>(bytes);
-    stable::<v2::Checkpoint>(bytes);
-    stable::<v2::Touched>(bytes);
-    stable::<v2::Interned>(bytes);
-    stable::<v2::Meta>(bytes);
+    stable::<v3::Row>(bytes).map(|row| convert::class(row.class));
+    stable::<v3::Signature>(bytes);
+    stable::<v3::UndoneRows>(bytes);
+    stable::<v3::Checkpoint>(bytes);
+    stable::<v3::Touched>(bytes);
+    stable::<v3::Interned>(bytes);
+    stable::<v3::Meta>(bytes);
     stable::<String>(bytes);
 }
 

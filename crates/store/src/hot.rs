@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lru::LruCache;
 use model::{Metadata, SliceMeta, Text};
 
-use crate::record::v2;
+use crate::record::v3;
 use crate::{Error, Snapshot};
 
 /// What a decoded value takes for each byte of its record, at most: texts have a header each, lists have room to grow.
@@ -56,7 +56,7 @@ impl Hot {
     /// What a workload shows to clients.
     pub(crate) fn metadata(&mut self, at: &Snapshot, id: u32) -> Result<Arc<Metadata>, Error> {
         let load = || {
-            let (metadata, bytes) = at.interned::<v2::Metadata>(id)?;
+            let (metadata, bytes) = at.interned::<v3::Metadata>(id)?;
             Ok((Decoded::Metadata(Arc::new(metadata.into())), bytes))
         };
         match self.get(id, load)? {
@@ -68,7 +68,7 @@ impl Hot {
     /// What the endpoints of a slice share.
     pub(crate) fn slice_meta(&mut self, at: &Snapshot, id: u32) -> Result<Arc<SliceMeta>, Error> {
         let load = || {
-            let (slice, bytes) = at.interned::<v2::SliceMeta>(id)?;
+            let (slice, bytes) = at.interned::<v3::SliceMeta>(id)?;
             Ok((Decoded::Slice(Arc::new(slice.into())), bytes))
         };
         match self.get(id, load)? {

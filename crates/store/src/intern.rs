@@ -3,7 +3,7 @@
 //! An entry without references stays until the undo log no longer reaches back to when it had some: rows of
 //! the past still name it.
 
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::write::Work;
 use crate::{Error, key, wake};
 
@@ -59,14 +59,14 @@ impl Work<'_> {
             }
         }
         let id = self.next_id(0)?;
-        let made = v2::Interned { refs: 0, freed: self.revision.0, hash, bytes: bytes.to_vec() };
+        let made = v3::Interned { refs: 0, freed: self.revision.0, hash, bytes: bytes.to_vec() };
         self.counted.insert(id, made);
         self.tables.interned_ids.insert(key::interned_id(hash, id), Vec::new())?;
         Ok(id)
     }
 
     /// An entry whose count may be changed. It reaches the table once for all the changes of a commit.
-    fn counted(&mut self, id: u32) -> Result<&mut v2::Interned, Error> {
+    fn counted(&mut self, id: u32) -> Result<&mut v3::Interned, Error> {
         if self.counted.len() >= COUNTED_MAX && !self.counted.contains_key(&id) {
             self.write_counted()?;
         }
@@ -85,7 +85,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn interned_entry(&self, id: u32) -> Result<v2::Interned, Error> {
+    fn interned_entry(&self, id: u32) -> Result<v3::Interned, Error> {
         if let Some(counted) = self.counted.get(&id) {
             return Ok(counted.clone());
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::dirty::{Group, Mark, alike, by_group, endpoint_of, row_key};
 use crate::key::{self, RowKey, ServiceId, SliceId};
-use crate::record::{convert, v2};
+use crate::record::{convert, v3};
 use crate::rows::{Changes, Rows};
 use crate::slices::{name_of, workload_key};
 use crate::workload::ClaimKey;
@@ -15,9 +15,9 @@ use crate::write::Work;
 
 /// A claim that a client may see, before it has a rank.
 pub(crate) struct Part {
-    slice: Arc<v2::Slice>,
+    slice: Arc<v3::Slice>,
     key: RowKey,
-    row: v2::Row,
+    row: v3::Row,
 }
 
 impl Work<'_> {
@@ -25,10 +25,11 @@ impl Work<'_> {
     pub(crate) fn slice_changed(
         &mut self,
         id: SliceId,
-        before: Option<&v2::Slice>,
-        now: Option<&v2::Slice>,
+        before: Option<&v3::Slice>,
+        now: Option<&v3::Slice>,
     ) -> Result<(), Error> {
-        let terms = |slice: &v2::Slice| (slice.service, slice.meta, slice.v6);
+        self.instances_changed(id, before, now)?;
+        let terms = |slice: &v3::Slice| (slice.service, slice.meta, slice.v6);
         let same_terms = before.map(terms) == now.map(terms);
         let mut left = Vec::new();
         for (group, old, new) in by_group(before, now) {
@@ -48,7 +49,7 @@ impl Work<'_> {
                 left.push(workload_key(slice, endpoint)?);
             }
             let Some(claim) = claimed else { continue };
-            let claims_it = |slice: Option<&v2::Slice>, endpoint: Option<&v2::SliceEndpoint>| {
+            let claims_it = |slice: Option<&v3::Slice>, endpoint: Option<&v3::SliceEndpoint>| {
                 endpoint.is_some() && slice.is_some_and(|slice| slice.service.is_some())
             };
             let (was, is) = (claims_it(before, old), claims_it(now, new));
@@ -77,8 +78,8 @@ impl Work<'_> {
     pub(crate) fn claim_of(
         &mut self,
         id: SliceId,
-        slice: &v2::Slice,
-        endpoint: &v2::SliceEndpoint,
+        slice: &v3::Slice,
+        endpoint: &v3::SliceEndpoint,
     ) -> Result<ClaimKey, Error> {
         let standing = match endpoint.workload {
             0 => None,
@@ -90,12 +91,12 @@ impl Work<'_> {
 
     /// A slice's version has moved, and with it the rank of its claims that compete with others.
     fn dirty_contested(&mut self, slice: SliceId, service: ServiceId) -> Result<(), Error> {
-        let prefix = key::id(slice);
+        let prefix = key::contested_of(slice, service);
         let end = key::prefix_end(&prefix);
         let mut rows = Vec::new();
         for entry in self.tables.contested.range(&prefix, &end)? {
             let entry = entry?.0;
-            let mut reader = key::KeyReader(key::rest(entry.value(), 4));
+            let mut reader = key::KeyReader(key::rest(entry.value(), 8));
             let (Some(workload), Some(ip)) = (reader.u32(), reader.ip()) else { continue };
             rows.push(RowKey { ip, slice, workload });
         }
@@ -177,15 +178,15 @@ impl Work<'_> {
     /// The row of an endpoint: `None` if it isn't ready, or what it stands for isn't there.
     fn row(
         &mut self,
-        slice: &v2::Slice,
-        endpoint: &v2::SliceEndpoint,
-    ) -> Result<Option<v2::Row>, Error> {
+        slice: &v3::Slice,
+        endpoint: &v3::SliceEndpoint,
+    ) -> Result<Option<v3::Row>, Error> {
         if !endpoint.ready {
             return Ok(None);
         }
-        let mut row = v2::Row {
+        let mut row = v3::Row {
             class: convert::class_number(endpoint.target, slice.v6),
-            name: v2::Name::Whole(String::new()),
+            name: v3::Name::Whole(String::new()),
             metadata: 0,
             node: 0,
             slice: slice.meta,
@@ -213,7 +214,7 @@ pub(crate) fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
         let by_name = by_version.then_with(|| a.slice.object.cmp(&b.slice.object));
         by_name.then_with(|| b.key.slice.cmp(&a.key.slice)).then_with(|| a.key.cmp(&b.key))
     });
-    let peer = |part: &Part| v2::Peer {
+    let peer = |part: &Part| v3::Peer {
         ip: part.key.ip.into(),
         class: part.row.class,
         slice: part.row.slice,
@@ -224,7 +225,7 @@ pub(crate) fn ranked(mut parts: Vec<Part>, with_peers: bool) -> Rows {
         if with_peers && parts.len() > 1 { parts.iter().map(peer).collect() } else { Vec::new() };
     let rank = |index: usize| u16::try_from(index).unwrap_or(u16::MAX);
     let row = |(index, part): (usize, Part)| {
-        (part.key, v2::Row { rank: rank(index), peers: peers.clone(), ..part.row })
+        (part.key, v3::Row { rank: rank(index), peers: peers.clone(), ..part.row })
     };
     let mut rows: Rows = parts.into_iter().enumerate().map(row).collect();
     rows.sort_unstable_by_key(|(key, _)| *key);

@@ -77,7 +77,7 @@ impl KeyBuf {
 /// Reads a key part by part. `None` where the key is too short: the file is damaged.
 pub(crate) struct KeyReader<'k>(pub(crate) &'k [u8]);
 
-impl KeyReader<'_> {
+impl<'k> KeyReader<'k> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -86,6 +86,10 @@ impl KeyReader<'_> {
 
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.take::<1>().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_be_bytes)
     }
 
     pub(crate) fn u32(&mut self) -> Option<u32> {
@@ -185,9 +189,15 @@ pub(crate) fn workload_claims(template: u32, workload: WorkloadId) -> Vec<u8> {
     KeyBuf::new().u32(template).u32(workload).done()
 }
 
-/// contested: slice, workload, ip.
-pub(crate) fn contested(row: RowKey) -> Vec<u8> {
-    KeyBuf::new().u32(row.slice).u32(row.workload).ip(row.ip).done()
+/// contested: the prefix of a slice's rows in a Service. (A commit in which the slice goes from one Service to another
+/// writes rows of both.)
+pub(crate) fn contested_of(slice: SliceId, service: ServiceId) -> Vec<u8> {
+    KeyBuf::new().u32(slice).u32(service).done()
+}
+
+/// contested: slice, service, workload, ip.
+pub(crate) fn contested(service: ServiceId, row: RowKey) -> Vec<u8> {
+    KeyBuf::new().u32(row.slice).u32(service).u32(row.workload).ip(row.ip).done()
 }
 
 /// hostnames: service, hostname, then the row.
@@ -199,6 +209,73 @@ pub(crate) fn hostname(service: ServiceId, hostname: &str, row: RowKey) -> Vec<u
 /// hostnames: the prefix of one hostname.
 pub(crate) fn hostname_prefix(service: ServiceId, hostname: &str) -> Vec<u8> {
     KeyBuf::new().u32(service).text(hostname).done()
+}
+
+/// addresses: the prefix of one address. An IPv4-mapped IPv6 address is the IPv4 address (spec §1.3.2).
+pub(crate) fn address(cluster: ClusterId, ip: IpAddr) -> Vec<u8> {
+    KeyBuf::new().u16(cluster.0).ip(ip.to_canonical()).done()
+}
+
+/// Whose an address is, in the order in which it is looked for (spec §3.2, §3.4.1).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owner<'k> {
+    /// A Service's ClusterIP.
+    Service { namespace: &'k str, name: &'k str },
+    /// A pod's own.
+    Pod(Named<'k>),
+    /// The host's of a pod, with a port of the host.
+    HostPort(u16, Named<'k>),
+    /// An ExternalWorkload's.
+    External(Named<'k>),
+}
+
+/// A workload's template, and its name: what comes after the prefix of the template, or after [`NAME_WHOLE`] all of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Named<'k> {
+    pub(crate) template: u32,
+    pub(crate) name: &'k [u8],
+}
+
+/// Before a name that doesn't begin as its template says. No name has such a byte.
+pub(crate) const NAME_WHOLE: u8 = u8::MAX;
+
+impl<'k> Owner<'k> {
+    /// A key of addresses.
+    pub(crate) fn write(&self, cluster: ClusterId, ip: IpAddr) -> Vec<u8> {
+        let prefix = KeyBuf::new().u16(cluster.0).ip(ip.to_canonical());
+        let named = |prefix: KeyBuf, it: &Named<'_>| prefix.u32(it.template).bytes(it.name);
+        match self {
+            Owner::Service { namespace, name } => {
+                prefix.u8(1).text(namespace).bytes(name.as_bytes())
+            }
+            Owner::Pod(pod) => named(prefix.u8(2), pod),
+            Owner::HostPort(port, pod) => named(prefix.u8(3).u16(*port), pod),
+            Owner::External(workload) => named(prefix.u8(4), workload),
+        }
+        .done()
+    }
+
+    /// What comes after the address in a key of addresses.
+    pub(crate) fn read(rest: &'k [u8]) -> Option<Owner<'k>> {
+        let mut reader = KeyReader(rest);
+        let named =
+            |mut reader: KeyReader<'k>| Some(Named { template: reader.u32()?, name: reader.0 });
+        match reader.u8()? {
+            1 => {
+                let text = std::str::from_utf8(reader.0).ok()?;
+                text.split_once('\0').map(|(namespace, name)| Owner::Service { namespace, name })
+            }
+            2 => named(reader).map(Owner::Pod),
+            3 => reader.u16().and_then(|port| named(reader).map(|pod| Owner::HostPort(port, pod))),
+            4 => named(reader).map(Owner::External),
+            _ => None,
+        }
+    }
+}
+
+/// instances: service, hostname, slice.
+pub(crate) fn instance(service: ServiceId, hostname: &str, slice: SliceId) -> Vec<u8> {
+    KeyBuf::new().u32(service).text(hostname).u32(slice).done()
 }
 
 /// contexts: service, signature.

@@ -16,6 +16,7 @@ mod stats;
 mod table;
 mod wake;
 
+mod addresses;
 mod apply;
 mod bulk;
 mod compact;
@@ -37,6 +38,7 @@ mod check;
 mod digest;
 mod hot;
 mod mentions;
+mod owner;
 mod read;
 mod service;
 
@@ -49,6 +51,7 @@ pub use check::Fault;
 pub use disk::{Disk, DiskHealth, Folder, Volume};
 pub use error::Error;
 pub use mentions::Mention;
+pub use owner::{Backing, Claimants, Instance, Owned};
 pub use read::{Lost, Reader, Snapshot};
 pub use service::{Scope, ServiceRows};
 pub use stats::{Stats, TableStats};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use model::limits::SWEEP_CHANGES_MAX;
 use model::{ResourceVersion, Source};
 
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::write::Work;
 use crate::{Error, key};
 
@@ -115,7 +115,7 @@ impl Work<'_> {
     }
 
     fn write_checkpoint(&mut self, source: Source, version: ResourceVersion) -> Result<(), Error> {
-        let bytes = record::encode(&v2::Checkpoint { version: version.0 })?;
+        let bytes = record::encode(&v3::Checkpoint { version: version.0 })?;
         let key = key::source(source);
         let first = self.tables.checkpoints.get(key.as_slice())?.is_none();
         self.tables.checkpoints.insert(key.clone(), bytes)?;
@@ -146,7 +146,7 @@ impl Work<'_> {
                 next = Some(key.value().to_vec());
                 break;
             }
-            let object: v2::Object = record::decode(value.value())?;
+            let object: v3::Object = record::decode(value.value())?;
             if object.body.is_some() && !listing.seen.marked(object.id) {
                 unseen.push(key.value().to_vec());
             }

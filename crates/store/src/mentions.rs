@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use model::{Claim, Kind, ObjectName, ServiceName};
 
 use crate::apply::WORKLOADS;
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::slices::workload_key;
 use crate::undo::rows_on;
 use crate::{Error, Snapshot, key};
@@ -77,7 +77,7 @@ impl Snapshot {
         Ok(())
     }
 
-    fn slice(&self, id: key::SliceId) -> Result<Option<v2::Slice>, Error> {
+    fn slice(&self, id: key::SliceId) -> Result<Option<v3::Slice>, Error> {
         let found = self.tables.slices()?.get(key::id(id).as_slice())?;
         found.map(|bytes| record::decode(bytes.value())).transpose()
     }
@@ -85,8 +85,8 @@ impl Snapshot {
     /// What an endpoint stands for, and whether that is there.
     fn target(
         &self,
-        slice: &v2::Slice,
-        endpoint: &v2::SliceEndpoint,
+        slice: &v3::Slice,
+        endpoint: &v3::SliceEndpoint,
     ) -> Result<(Option<(Kind, ObjectName)>, bool), Error> {
         if endpoint.workload == 0 {
             return Ok((None, true));
@@ -99,10 +99,10 @@ impl Snapshot {
 }
 
 /// The slices that an object is kept as.
-fn slice_ids(object: v2::Object) -> Vec<key::SliceId> {
+fn slice_ids(object: v3::Object) -> Vec<key::SliceId> {
     match object.body {
-        Some(v2::Body::Slice) => vec![object.id],
-        Some(v2::Body::Subsets(ids)) => ids,
+        Some(v3::Body::Slice) => vec![object.id],
+        Some(v3::Body::Subsets(ids)) => ids,
         _ => Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use redb::{Database, ReadableDatabase};
 use crate::birth::OpenFile;
 use crate::disk::DiskHealth;
 use crate::hot::Hot;
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::schema::ReadTables;
 use crate::service::ServiceRows;
 use crate::{Error, Stats, TableStats, key};
@@ -135,13 +135,21 @@ impl Reader {
 
     /// The newest revision. To be dropped soon: as long as it lives, pages of its time aren't used again.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        let open = self.shared.open.read_arc();
+        self.snapshot_of(self.shared.open.read_arc())
+    }
+
+    /// The newest revision, for who must not wait; `None` while the file is being closed or opened again.
+    pub fn snapshot_now(&self) -> Result<Option<Snapshot>, Error> {
+        self.shared.open.try_read_arc().map(|open| self.snapshot_of(open)).transpose()
+    }
+
+    fn snapshot_of(&self, open: ArcRwLockReadGuard<RawRwLock, ()>) -> Result<Snapshot, Error> {
         let database = self.shared.database()?;
         let txn = database.begin_read()?;
         let tables = ReadTables::new(txn);
-        let meta: v2::Meta = match tables.meta()?.get(crate::birth::META_KEY)? {
+        let meta: v3::Meta = match tables.meta()?.get(crate::birth::META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
-            None => v2::Meta::default(),
+            None => v3::Meta::default(),
         };
         let (revision, trimmed) = (Revision(meta.revision), Revision(meta.trimmed));
         let shared = self.shared.clone();
@@ -224,7 +232,7 @@ impl Snapshot {
         let Some(bytes) = self.tables.checkpoints()?.get(key::source(source).as_slice())? else {
             return Ok(None);
         };
-        let checkpoint: v2::Checkpoint = record::decode(bytes.value())?;
+        let checkpoint: v3::Checkpoint = record::decode(bytes.value())?;
         Ok(Some(ResourceVersion(checkpoint.version)))
     }
 
@@ -232,7 +240,7 @@ impl Snapshot {
     pub fn zone(&self, cluster: ClusterId, node: &str) -> Result<Option<String>, Error> {
         let prefix = key::object_namespace(cluster, model::Kind::Node, "");
         match self.object(&[prefix.as_slice(), node.as_bytes()].concat())?.and_then(|o| o.body) {
-            Some(v2::Body::Node { zone }) => Ok(zone),
+            Some(v3::Body::Node { zone }) => Ok(zone),
             _ => Ok(None),
         }
     }
@@ -254,7 +262,7 @@ impl Snapshot {
         let end = key::prefix_end(&prefix);
         for entry in self.tables.objects()?.range(prefix.as_slice()..end.as_slice())? {
             let (key, value) = entry?;
-            let object: v2::Object = record::decode(value.value())?;
+            let object: v3::Object = record::decode(value.value())?;
             if object.body.is_some()
                 && let Some(name) = key::object_name(key.value())
             {
@@ -264,7 +272,7 @@ impl Snapshot {
         Ok(())
     }
 
-    pub(crate) fn object(&self, key: &[u8]) -> Result<Option<v2::Object>, Error> {
+    pub(crate) fn object(&self, key: &[u8]) -> Result<Option<v3::Object>, Error> {
         self.tables.objects()?.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
     }
 
@@ -272,7 +280,7 @@ impl Snapshot {
     pub(crate) fn interned<T: bincode::Decode<()>>(&self, id: u32) -> Result<(T, usize), Error> {
         let found = self.tables.interned()?.get(key::id(id).as_slice())?;
         let missing = || Error::Damaged { what: "interned", reason: format!("{id} is missing") };
-        let entry: v2::Interned = record::decode(found.ok_or_else(missing)?.value())?;
+        let entry: v3::Interned = record::decode(found.ok_or_else(missing)?.value())?;
         Ok((record::decode(&entry.bytes)?, entry.bytes.len()))
     }
 

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use crate::key::{self, RowKey, ServiceId};
-use crate::record::v2;
+use crate::record::v3;
 use crate::table::Value;
 use crate::undo::undone_row;
 use crate::write::Work;
 use crate::{Error, WakeKey, record};
 
 /// The rows of a group, in the order of their keys. Nearly always one.
-pub(crate) type Rows = Vec<(RowKey, v2::Row)>;
+pub(crate) type Rows = Vec<(RowKey, v3::Row)>;
 
 /// Addresses, with all rows on them.
-pub(crate) type Addresses = Vec<(IpAddr, v2::UndoneRows)>;
+pub(crate) type Addresses = Vec<(IpAddr, v3::UndoneRows)>;
 
 /// How many targets more, or fewer, have a signature now.
-type Counts = BTreeMap<(ServiceId, v2::Signature), i64>;
+type Counts = BTreeMap<(ServiceId, v3::Signature), i64>;
 
 /// What rejoining many groups comes to: written once for all of them.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    fn count(&mut self, service: ServiceId, signature: v2::Signature, by: i64) {
+    fn count(&mut self, service: ServiceId, signature: v3::Signature, by: i64) {
         if !signature.is_empty() {
             *self.signatures.entry((service, signature)).or_default() += by;
         }
@@ -58,7 +58,7 @@ impl Work<'_> {
     }
 
     /// All rows on an address, as this transaction has them.
-    fn rows_on(&self, service: ServiceId, ip: IpAddr) -> Result<v2::UndoneRows, Error> {
+    fn rows_on(&self, service: ServiceId, ip: IpAddr) -> Result<v3::UndoneRows, Error> {
         let prefix = key::row_ip(service, ip);
         let rows = self.tables.endpoints.range(&prefix, &key::prefix_end(&prefix))?;
         let row = |entry: Result<(Value<'_>, Value<'_>), Error>| {
@@ -77,7 +77,7 @@ impl Work<'_> {
         changes: &mut Changes,
     ) -> Result<(), Error> {
         for (ip, rows) in beside {
-            let on_ip = |(key, _): &&(RowKey, v2::Row)| key.ip == ip;
+            let on_ip = |(key, _): &&(RowKey, v3::Row)| key.ip == ip;
             if !old.iter().filter(on_ip).eq(new.iter().filter(on_ip)) {
                 self.undo_address(service, ip, rows)?;
             }
@@ -89,10 +89,10 @@ impl Work<'_> {
             self.insert_row(service, *key, row)?;
         }
         for key in contested(old) {
-            self.tables.contested.remove(key::contested(key).as_slice())?;
+            self.tables.contested.remove(key::contested(service, key).as_slice())?;
         }
         for key in contested(new) {
-            self.tables.contested.insert(key::contested(key), Vec::new())?;
+            self.tables.contested.insert(key::contested(service, key), Vec::new())?;
         }
         let (before, now) = (signature(old), signature(new));
         if before != now {
@@ -113,7 +113,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn remove_row(&mut self, service: ServiceId, key: RowKey, row: &v2::Row) -> Result<(), Error> {
+    fn remove_row(&mut self, service: ServiceId, key: RowKey, row: &v3::Row) -> Result<(), Error> {
         self.tables.endpoints.remove(key.write(service).as_slice())?;
         self.meta.endpoints = self.meta.endpoints.saturating_sub(1);
         if let Some(hostname) = &row.hostname {
@@ -123,7 +123,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn insert_row(&mut self, service: ServiceId, key: RowKey, row: &v2::Row) -> Result<(), Error> {
+    fn insert_row(&mut self, service: ServiceId, key: RowKey, row: &v3::Row) -> Result<(), Error> {
         self.tables.endpoints.insert(key.write(service), record::encode(row)?)?;
         self.meta.endpoints += 1;
         if let Some(hostname) = &row.hostname {
@@ -171,7 +171,7 @@ pub(crate) fn contested(rows: &Rows) -> Vec<RowKey> {
 }
 
 /// What a group's claims amount to, in order of rank.
-pub(crate) fn signature(rows: &Rows) -> v2::Signature {
+pub(crate) fn signature(rows: &Rows) -> v3::Signature {
     let mut rows: Vec<_> = rows.iter().map(|(_, row)| row).collect();
     rows.sort_by_key(|row| row.rank);
     rows.into_iter().map(|row| (row.class, row.slice, row.hints.clone())).collect()

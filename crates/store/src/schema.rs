@@ -10,7 +10,7 @@ use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, WriteTransaction};
 use crate::table::{Rows, Size};
 
 /// The number of this file format. A file of a higher one is refused, one of a lower one is rebuilt.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 
 type Bytes = &'static [u8];
 
@@ -104,12 +104,16 @@ tables! {
     /// template, workload, slice → nothing: the slice has an endpoint for the workload. The template is that of
     /// the workload now, 0 if it isn't there; so one range has all rows that depend on a template.
     claims = "claims.2";
-    /// slice, workload, ip → nothing: the claim competes with another one, so the slice's version matters.
-    contested = "contested.1";
+    /// slice, service, workload, ip → nothing: the claim competes with another one, so the slice's version matters.
+    contested = "contested.2";
     /// service, ip, slice, workload → the row that a client may see, already joined.
     endpoints = "endpoints.1";
     /// service, hostname, ip, slice, workload → nothing.
     hostnames = "hostnames.1";
+    /// cluster, ip, whose → nothing: a Service, pod or ExternalWorkload that owns the address.
+    addresses = "addresses.1";
+    /// service, hostname, slice → nothing: the slice has an endpoint of that hostname, whether or not it is ready.
+    instances = "instances.1";
     /// service, signature → how many targets have it (8 bytes).
     contexts = "contexts.1";
     /// service, revision, what → what was there before that revision.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use model::limits::DELTA_PASS_ADDRESSES_MAX;
+use model::limits::{DELTA_PASS_ADDRESSES_MAX, FEW_ROWS_MAX};
 use model::{Claim, Peer, Revision, Service, Signature, SignatureItem};
 
 use crate::key::{self, ServiceId, Undone};
-use crate::record::{self, convert, v2};
+use crate::record::{self, convert, v3};
 use crate::undo::{row_key, rows_on};
 use crate::{Error, Snapshot};
 
@@ -16,7 +16,7 @@ pub struct ServiceRows<'s> {
     snapshot: &'s Snapshot,
     /// `None`: nobody has ever heard of the Service, or not since the undo log begins.
     id: Option<ServiceId>,
-    now: Option<v2::Service>,
+    now: Option<v3::Service>,
 }
 
 /// Which addresses [`ServiceRows::compare`] looks at.
@@ -35,6 +35,9 @@ pub enum Scope<'a> {
 /// Addresses that have changed, with the record of their claims before.
 type Changed = BTreeMap<IpAddr, Vec<u8>>;
 
+/// Rows of a table.
+type Rows = redb::Range<'static, &'static [u8], &'static [u8]>;
+
 /// Is given what an undo entry speaks of, and its value.
 type VisitUndone<'v> = &'v mut dyn FnMut(&Undone, &[u8]) -> Result<(), Error>;
 
@@ -42,10 +45,10 @@ type VisitUndone<'v> = &'v mut dyn FnMut(&Undone, &[u8]) -> Result<(), Error>;
 type Visit<'v, E> = &'v mut dyn FnMut(IpAddr, &[Claim], &[Claim]) -> Result<(), E>;
 
 impl<'s> ServiceRows<'s> {
-    pub(crate) fn new(snapshot: &'s Snapshot, object: Option<v2::Object>) -> ServiceRows<'s> {
+    pub(crate) fn new(snapshot: &'s Snapshot, object: Option<v3::Object>) -> ServiceRows<'s> {
         let id = object.as_ref().map(|object| object.id);
         let now = match object.and_then(|object| object.body) {
-            Some(v2::Body::Service(service)) => Some(service),
+            Some(v3::Body::Service(service)) => Some(service),
             _ => None,
         };
         ServiceRows { snapshot, id, now }
@@ -60,7 +63,7 @@ impl<'s> ServiceRows<'s> {
         let mut found = None;
         self.undone(at, &mut |what, bytes| {
             if found.is_none() && *what == Undone::Object {
-                found = Some(record::decode::<Option<v2::Service>>(bytes)?);
+                found = Some(record::decode::<Option<v3::Service>>(bytes)?);
             }
             Ok(())
         })?;
@@ -78,9 +81,7 @@ impl<'s> ServiceRows<'s> {
             }
             Ok(())
         })?;
-        let prefix = key::id(id);
-        let end = key::prefix_end(&prefix);
-        for entry in self.snapshot.tables.contexts()?.range(prefix.as_slice()..end.as_slice())? {
+        for entry in self.contexts(id)? {
             let (signed, count) = entry?;
             let count = key::KeyReader(count.value()).u64().unwrap_or(0);
             counts.entry(key::rest(signed.value(), 4).to_vec()).or_insert(count);
@@ -92,16 +93,15 @@ impl<'s> ServiceRows<'s> {
     /// How many targets the Service has: all that have a signature.
     pub fn targets(&self) -> Result<u64, Error> {
         let Some(id) = self.id else { return Ok(0) };
-        let (from, end) = (key::id(id), key::prefix_end(&key::id(id)));
         let mut targets = 0;
-        for entry in self.snapshot.tables.contexts()?.range(from.as_slice()..end.as_slice())? {
+        for entry in self.contexts(id)? {
             targets += key::KeyReader(entry?.1.value()).u64().unwrap_or(0);
         }
         Ok(targets)
     }
 
     fn signature(&self, bytes: &[u8]) -> Result<Signature, Error> {
-        let items: v2::Signature = record::decode(bytes)?;
+        let items: v3::Signature = record::decode(bytes)?;
         let item = |(class, slice, hints): (u8, u32, Vec<u32>)| {
             let mut hot = self.snapshot.hot();
             let slice = hot.slice_meta(self.snapshot, slice)?;
@@ -115,9 +115,7 @@ impl<'s> ServiceRows<'s> {
     /// oldest that can be compared with. Nothing has changed since.
     pub fn last_change(&self) -> Result<Revision, Error> {
         let Some(id) = self.id else { return Ok(self.snapshot.trimmed()) };
-        let (from, end) = (key::id(id), key::prefix_end(&key::id(id)));
-        let undo = self.snapshot.tables.undo()?;
-        let last = undo.range(from.as_slice()..end.as_slice())?.next_back();
+        let last = self.undo_after(id, Revision::default())?.next_back();
         let last = last.transpose()?.and_then(|(key, _)| key::undone_at(key.value()));
         Ok(last.unwrap_or_default().max(self.snapshot.trimmed()))
     }
@@ -126,8 +124,15 @@ impl<'s> ServiceRows<'s> {
     pub fn changed(&self, since: Revision) -> Result<bool, Error> {
         self.snapshot.reaches(since)?;
         let Some(id) = self.id else { return Ok(false) };
-        let (from, end) = (key::undo_after(id, since), key::prefix_end(&key::id(id)));
-        Ok(self.snapshot.tables.undo()?.range(from.as_slice()..end.as_slice())?.next().is_some())
+        Ok(self.undo_after(id, since)?.next().is_some())
+    }
+
+    /// Is little to be read for what has changed since? Then it has been written just now, and is mostly in memory.
+    pub fn reads_few(&self, since: Revision) -> Result<bool, Error> {
+        self.snapshot.reaches(since)?;
+        let Some(id) = self.id else { return Ok(true) };
+        let rows = self.contexts(id)?.chain(self.undo_after(id, since)?);
+        Ok(rows.take(FEW_ROWS_MAX + 1).count() <= FEW_ROWS_MAX)
     }
 
     /// Visits addresses in their order, each once, those behind `after` only, with the claims on it as they were
@@ -166,14 +171,25 @@ impl<'s> ServiceRows<'s> {
         }
     }
 
+    /// The signatures that its targets have, with how many have each.
+    fn contexts(&self, id: ServiceId) -> Result<Rows, Error> {
+        let (from, end) = (key::id(id), key::prefix_end(&key::id(id)));
+        Ok(self.snapshot.tables.contexts()?.range(from.as_slice()..end.as_slice())?)
+    }
+
+    /// The undo entries after a revision, the oldest first.
+    fn undo_after(&self, id: ServiceId, after: Revision) -> Result<Rows, Error> {
+        let (from, end) = (key::undo_after(id, after), key::prefix_end(&key::id(id)));
+        Ok(self.snapshot.tables.undo()?.range(from.as_slice()..end.as_slice())?)
+    }
+
     /// Visits the undo entries after a revision, the oldest first.
     fn undone(&self, after: Revision, visit: VisitUndone<'_>) -> Result<(), Error> {
         let Some(id) = self.id else { return Ok(()) };
         if after >= self.snapshot.revision() {
             return Ok(());
         }
-        let (from, end) = (key::undo_after(id, after), key::prefix_end(&key::id(id)));
-        for entry in self.snapshot.tables.undo()?.range(from.as_slice()..end.as_slice())? {
+        for entry in self.undo_after(id, after)? {
             let (key, value) = entry?;
             let damaged =
                 || Error::Damaged { what: "undo key", reason: format!("{:?}", key.value()) };
@@ -239,7 +255,7 @@ impl<'s> ServiceRows<'s> {
         let from = after.map_or_else(|| key::id(id), |ip| key::prefix_end(&key::row_ip(id, ip)));
         let end = key::prefix_end(&last.map_or_else(|| key::id(id), |ip| key::row_ip(id, ip)));
         let mut gone = changed.iter().filter(|(ip, _)| wanted(**ip)).peekable();
-        let mut rows = v2::UndoneRows::new();
+        let mut rows = v3::UndoneRows::new();
         let mut current: Option<IpAddr> = None;
         let range = self.snapshot.tables.endpoints()?.range(from.as_slice()..end.as_slice());
         for entry in range.map_err(Error::from)? {
@@ -267,7 +283,7 @@ impl<'s> ServiceRows<'s> {
     fn visit_address<'c, E: From<Error>>(
         &self,
         ip: IpAddr,
-        rows: v2::UndoneRows,
+        rows: v3::UndoneRows,
         changed: &mut std::iter::Peekable<impl Iterator<Item = (&'c IpAddr, &'c Vec<u8>)>>,
         since: Option<Revision>,
         visit: Visit<'_, E>,
@@ -293,7 +309,7 @@ impl<'s> ServiceRows<'s> {
     ) -> Result<Vec<IpAddr>, Error> {
         let mut addresses = std::collections::BTreeSet::new();
         for (ip, before) in changed {
-            let before: v2::UndoneRows = record::decode(before)?;
+            let before: v3::UndoneRows = record::decode(before)?;
             if before.iter().any(|(_, _, row)| row.hostname.as_deref() == Some(hostname)) {
                 addresses.insert(*ip);
             }
@@ -332,11 +348,11 @@ impl<'s> ServiceRows<'s> {
         Ok(())
     }
 
-    fn claims(&self, ip: IpAddr, rows: v2::UndoneRows) -> Result<Vec<Claim>, Error> {
+    fn claims(&self, ip: IpAddr, rows: v3::UndoneRows) -> Result<Vec<Claim>, Error> {
         rows.into_iter().map(|(_, _, row)| self.claim(ip, row)).collect()
     }
 
-    pub(crate) fn claim(&self, ip: IpAddr, row: v2::Row) -> Result<Claim, Error> {
+    pub(crate) fn claim(&self, ip: IpAddr, row: v3::Row) -> Result<Claim, Error> {
         let at = self.snapshot;
         let mut hot = at.hot();
         let workload = match row.metadata {

@@ -11,19 +11,19 @@ use siphasher::sip::SipHasher13;
 use crate::apply::WORKLOADS;
 use crate::dirty::distinct;
 use crate::key::{self, ServiceId, SliceId, WorkloadId};
-use crate::record::v2;
+use crate::record::v3;
 use crate::workload::{Standing, slice_source};
 use crate::write::Work;
 use crate::{Error, record};
 
 impl Work<'_> {
     /// An EndpointSlice as the newest transaction has it.
-    pub(crate) fn slice(&mut self, id: SliceId) -> Result<Option<Arc<v2::Slice>>, Error> {
+    pub(crate) fn slice(&mut self, id: SliceId) -> Result<Option<Arc<v3::Slice>>, Error> {
         if let Some(slice) = self.state.slices.get(&id) {
             return Ok(Some(slice.clone()));
         }
         let Some(bytes) = self.tables.slices.get(key::id(id).as_slice())? else { return Ok(None) };
-        let slice: Arc<v2::Slice> = Arc::new(record::decode(bytes.value())?);
+        let slice: Arc<v3::Slice> = Arc::new(record::decode(bytes.value())?);
         self.state.slices.put(id, slice.clone());
         Ok(Some(slice))
     }
@@ -36,7 +36,7 @@ impl Work<'_> {
         slice: Slice,
     ) -> Result<(), Error> {
         let before = self.slice(id)?;
-        let meta = self.intern(&v2::SliceMeta::from(&slice.meta))?;
+        let meta = self.intern(&v3::SliceMeta::from(&slice.meta))?;
         let service = self.refer_to_service(source, slice.service.as_ref(), before.as_deref())?;
         let mut named = Named {
             source,
@@ -50,7 +50,7 @@ impl Work<'_> {
             endpoints.push(self.endpoint_record(at, endpoint, &mut named)?);
         }
         let Named { name_prefix, texts: taken, .. } = named;
-        let now = Arc::new(v2::Slice {
+        let now = Arc::new(v3::Slice {
             object: object.to_vec(),
             order: version.order(),
             service,
@@ -109,7 +109,7 @@ impl Work<'_> {
         &mut self,
         source: Source,
         name: Option<&ObjectName>,
-        before: Option<&v2::Slice>,
+        before: Option<&v3::Slice>,
     ) -> Result<Option<ServiceId>, Error> {
         let Some(name) = name else { return Ok(None) };
         let source = Source { kind: Kind::Service, ..source };
@@ -128,7 +128,7 @@ impl Work<'_> {
     /// What an old version of a slice held on to; its successor names this Service.
     fn drop_slice_references(
         &mut self,
-        before: &v2::Slice,
+        before: &v3::Slice,
         service_now: Option<ServiceId>,
     ) -> Result<(), Error> {
         self.release(before.meta)?;
@@ -150,7 +150,7 @@ impl Work<'_> {
         at: usize,
         endpoint: &model::SliceEndpoint,
         named: &mut Named<'_>,
-    ) -> Result<v2::SliceEndpoint, Error> {
+    ) -> Result<v3::SliceEndpoint, Error> {
         let mut text = |text: &String| match named.texts.get(text) {
             Some(id) => Ok(*id),
             None => {
@@ -161,7 +161,7 @@ impl Work<'_> {
         };
         let zone = endpoint.zone.as_ref().map(&mut text).transpose()?.unwrap_or(0);
         let hints = endpoint.hints.iter().map(text).collect::<Result<_, _>>()?;
-        let mut record = v2::SliceEndpoint {
+        let mut record = v3::SliceEndpoint {
             ip: endpoint.ip.into(),
             ready: endpoint.ready,
             workload: 0,
@@ -219,13 +219,13 @@ type Texts = BTreeMap<String, u32>;
 
 /// The workloads that the version before named, with their numbers.
 struct Known<'b> {
-    before: Option<&'b v2::Slice>,
+    before: Option<&'b v3::Slice>,
     /// The hashes of their names, with their places; made when an endpoint isn't where it was.
     by_hash: OnceCell<Vec<(u64, usize)>>,
 }
 
 impl Known<'_> {
-    fn of(before: Option<&v2::Slice>) -> Known<'_> {
+    fn of(before: Option<&v3::Slice>) -> Known<'_> {
         // Without a Service a slice makes no claims, and then numbers may be given up behind its back.
         let before = before.filter(|before| before.service.is_some());
         Known { before, by_hash: OnceCell::new() }
@@ -236,7 +236,7 @@ impl Known<'_> {
         let before = self.before?;
         let suffix = name.name().strip_prefix(before.name_prefix.as_str())?;
         let namespace = if name.namespace() == namespace { "" } else { name.namespace() };
-        let same = |it: &&v2::SliceEndpoint| {
+        let same = |it: &&v3::SliceEndpoint| {
             it.target == target && it.name == suffix && it.namespace == namespace
         };
         if let Some(endpoint) = before.endpoints.get(at).filter(same) {
@@ -251,8 +251,8 @@ impl Known<'_> {
     }
 }
 
-fn by_hash(slice: &v2::Slice) -> Vec<(u64, usize)> {
-    let hash = |(at, it): (usize, &v2::SliceEndpoint)| (hash([&slice.name_prefix, &it.name]), at);
+fn by_hash(slice: &v3::Slice) -> Vec<(u64, usize)> {
+    let hash = |(at, it): (usize, &v3::SliceEndpoint)| (hash([&slice.name_prefix, &it.name]), at);
     let mut by_hash: Vec<_> = slice.endpoints.iter().enumerate().map(hash).collect();
     by_hash.sort_unstable();
     by_hash
@@ -288,7 +288,7 @@ fn common_prefix(slice: &Slice) -> &str {
 }
 
 /// The interned texts that a slice refers to, each once.
-pub(crate) fn texts(slice: &v2::Slice) -> BTreeSet<u32> {
+pub(crate) fn texts(slice: &v3::Slice) -> BTreeSet<u32> {
     let mut texts = BTreeSet::new();
     for endpoint in &slice.endpoints {
         texts.insert(endpoint.zone);
@@ -299,14 +299,14 @@ pub(crate) fn texts(slice: &v2::Slice) -> BTreeSet<u32> {
 }
 
 /// The name of the workload behind an endpoint.
-pub(crate) fn name_of(slice: &v2::Slice, endpoint: &v2::SliceEndpoint) -> String {
+pub(crate) fn name_of(slice: &v3::Slice, endpoint: &v3::SliceEndpoint) -> String {
     [slice.name_prefix.as_str(), &endpoint.name].concat()
 }
 
 /// The object key of the workload behind an endpoint.
 pub(crate) fn workload_key(
-    slice: &v2::Slice,
-    endpoint: &v2::SliceEndpoint,
+    slice: &v3::Slice,
+    endpoint: &v3::SliceEndpoint,
 ) -> Result<Vec<u8>, Error> {
     let kind = WORKLOADS[usize::from(endpoint.target.clamp(1, 2)) - 1];
     let damaged = |reason: String| Error::Damaged { what: "slice", reason };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{Kind, Revision, Time};
 use redb::{ReadOnlyTable, ReadableTable, ReadableTableMetadata};
 
-use crate::record::v2;
+use crate::record::v3;
 
 /// What the store holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn of(meta: &v2::Meta) -> Stats {
+    pub(crate) fn of(meta: &v3::Meta) -> Stats {
         let count = |kind: Kind| (kind, meta.objects[kind as usize]);
         Stats {
             revision: Revision(meta.revision),

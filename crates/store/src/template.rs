@@ -4,9 +4,9 @@
 use model::{ClusterId, Kind, ObjectName, OwnerRef, Server, Source, Template};
 
 use crate::key::KeyReader;
-use crate::record::{convert, v2};
+use crate::record::{convert, v3};
 use crate::write::Work;
-use crate::{Error, key, record};
+use crate::{Error, WakeKey, key, record};
 
 /// What a template joins to, as far as rows need it.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct Joined {
     pub(crate) metadata: u32,
     /// What the names of its workloads begin with.
     pub(crate) name_prefix: model::Text,
+    /// The ports of the host that its pods have.
+    pub(crate) host_ports: std::sync::Arc<[u16]>,
 }
 
 impl Work<'_> {
@@ -43,7 +45,7 @@ impl Work<'_> {
     /// One reference less to a template; the last one takes its metadata along.
     pub(crate) fn release_template(&mut self, source: Source, id: u32) -> Result<(), Error> {
         if self.release(id)? {
-            let template = Template::from(self.interned::<v2::Template>(id)?);
+            let template = Template::from(self.interned::<v3::Template>(id)?);
             let key = template_key(source.cluster, &template, id);
             let metadata = self.template_metadata(&key)?;
             self.tables.templates.remove(key.as_slice())?;
@@ -61,14 +63,15 @@ impl Work<'_> {
         if let Some(known) = self.state.joined.get(&id) {
             return Ok(known.clone());
         }
-        let record = self.interned::<v2::Template>(id)?;
+        let record = self.interned::<v3::Template>(id)?;
         let cluster = ClusterId(record.cluster);
         let template = Template::from(record);
         let found = self.template_metadata(&template_key(cluster, &template, id))?;
         let missing =
             || Error::Damaged { what: "template", reason: format!("{id} joins to nothing") };
         let metadata = found.ok_or_else(missing)?;
-        let joined = Joined { metadata, name_prefix: template.name_prefix.into() };
+        let host_ports = host_ports(&template).into();
+        let joined = Joined { metadata, name_prefix: template.name_prefix.into(), host_ports };
         self.state.joined.put(id, joined.clone());
         Ok(joined)
     }
@@ -88,7 +91,7 @@ impl Work<'_> {
         let owner = self.owner_of_owner(source, template)?;
         let owner = owner.as_ref().map(Option::as_ref);
         let metadata = (self.config.join)(template, owner, servers);
-        self.intern(&v2::Metadata::from(&metadata))
+        self.intern(&v3::Metadata::from(&metadata))
     }
 
     /// `None`: the owner's object isn't known. Only ReplicaSets and Jobs are kept.
@@ -106,7 +109,7 @@ impl Work<'_> {
             return Ok(None);
         };
         match self.object(&key::object(Source { kind, ..source }, &name))?.and_then(|o| o.body) {
-            Some(v2::Body::Owned { owner }) => Ok(Some(owner.map(OwnerRef::from))),
+            Some(v3::Body::Owned { owner }) => Ok(Some(owner.map(OwnerRef::from))),
             _ => Ok(None),
         }
     }
@@ -117,8 +120,8 @@ impl Work<'_> {
         let end = key::prefix_end(&prefix);
         let mut servers = Vec::new();
         for entry in self.tables.objects.range(&prefix, &end)? {
-            let object: v2::Object = record::decode(entry?.1.value())?;
-            if let Some(v2::Body::Server(server)) = object.body {
+            let object: v3::Object = record::decode(entry?.1.value())?;
+            if let Some(v3::Body::Server(server)) = object.body {
                 servers.push(Server::from(server));
             }
         }
@@ -148,12 +151,13 @@ impl Work<'_> {
         let (mut from, end) = (prefix.to_vec(), key::prefix_end(prefix));
         while let Some((key, before)) = self.next_template(&from, &end)? {
             let id = KeyReader(key::rest(&key, key.len().saturating_sub(4))).u32().unwrap_or(0);
-            let template = Template::from(self.interned::<v2::Template>(id)?);
+            let template = Template::from(self.interned::<v3::Template>(id)?);
             let now = self.join(source, &template, &servers)?;
             self.release(before)?;
             if now != before {
                 self.tables.templates.insert(key.clone(), now.to_be_bytes().to_vec())?;
                 self.state.joined.pop(&id);
+                self.touched.insert(WakeKey::template(id));
                 self.dirty_claims(&key::id(id))?;
             }
             from = [key.as_slice(), &[0]].concat();
@@ -168,7 +172,12 @@ impl Work<'_> {
     }
 }
 
-fn template_key(cluster: ClusterId, template: &Template, id: u32) -> Vec<u8> {
+/// The ports of the host that a template's pods have.
+pub(crate) fn host_ports(template: &Template) -> Vec<u16> {
+    template.ports.iter().filter_map(|port| port.host_port).collect()
+}
+
+pub(crate) fn template_key(cluster: ClusterId, template: &Template, id: u32) -> Vec<u8> {
     let (kind, name) = match &template.owner {
         Some(owner) => (owner.kind.as_str(), owner.name.as_str()),
         None => ("", ""),

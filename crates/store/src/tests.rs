@@ -13,6 +13,7 @@ use crate::{Birth, Error, Reader, Scope, Writer, open};
 
 pub(crate) mod fixture;
 mod format;
+mod owners;
 mod reopen;
 
 use fixture::{NOW, Random, config, join, key, put, random_object, source, workload_key};
@@ -377,7 +378,7 @@ fn a_damaged_file_is_moved_aside_and_a_newer_one_is_refused() {
         drop(meta);
         txn.commit().unwrap();
     }
-    let Err(Error::Newer { found: 99, known: 2, .. }) = open(folder.path(), config(10_000)) else {
+    let Err(Error::Newer { found: 99, known: 3, .. }) = open(folder.path(), config(10_000)) else {
         panic!("a newer file was opened");
     };
 }

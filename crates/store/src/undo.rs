@@ -9,7 +9,7 @@ use redb::ReadableTable;
 
 use crate::Error;
 use crate::key::{self, RowKey, ServiceId, SliceId, Undone, WorkloadId};
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::write::Work;
 
 /// Addresses of which is remembered that they have their entry of the current revision. One commit rarely
@@ -22,7 +22,7 @@ impl Work<'_> {
         &mut self,
         service: ServiceId,
         ip: IpAddr,
-        rows: v2::UndoneRows,
+        rows: v3::UndoneRows,
     ) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Address(ip));
         if self.undone_addresses.len() < UNDONE_KNOWN_MAX {
@@ -39,7 +39,7 @@ impl Work<'_> {
     pub(crate) fn undo_object(
         &mut self,
         service: ServiceId,
-        before: Option<&v2::Service>,
+        before: Option<&v3::Service>,
     ) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Object);
         if self.has_undo(&undo)? {
@@ -80,7 +80,7 @@ impl Work<'_> {
     /// At the end of a commit: which services it touched, so that it can be trimmed.
     pub(crate) fn write_revision(&mut self) -> Result<(), Error> {
         let entries = self.undone.values().sum();
-        let touched = v2::Touched {
+        let touched = v3::Touched {
             services: self.undone.keys().copied().collect(),
             entries,
             bytes: self.undone_bytes,
@@ -114,7 +114,7 @@ impl Work<'_> {
         Ok(Some(revision))
     }
 
-    fn oldest_revision(&self) -> Result<Option<(Revision, v2::Touched)>, Error> {
+    fn oldest_revision(&self) -> Result<Option<(Revision, v3::Touched)>, Error> {
         let Some(first) = self.tables.revisions.iter()?.next() else { return Ok(None) };
         let (key, touched) = first?;
         let revision = Revision(key::KeyReader(key.value()).u64().unwrap_or(0));
@@ -127,7 +127,7 @@ pub(crate) fn rows_on(
     endpoints: &impl ReadableTable<&'static [u8], &'static [u8]>,
     service: ServiceId,
     ip: IpAddr,
-) -> Result<v2::UndoneRows, Error> {
+) -> Result<v3::UndoneRows, Error> {
     let prefix = key::row_ip(service, ip);
     let mut rows = Vec::new();
     for entry in endpoints.range(prefix.as_slice()..key::prefix_end(&prefix).as_slice())? {
@@ -141,7 +141,7 @@ pub(crate) fn rows_on(
 pub(crate) fn undone_row(
     key: &[u8],
     value: &[u8],
-) -> Result<(SliceId, WorkloadId, v2::Row), Error> {
+) -> Result<(SliceId, WorkloadId, v3::Row), Error> {
     let key = row_key(key)?;
     Ok((key.slice, key.workload, record::decode(value)?))
 }

@@ -1,11 +1,11 @@
 //! Pods and ExternalWorkloads: their records, and the index from templates and workloads to their rows.
 
-use model::{Source, Workload};
+use model::{Key, Source, Workload};
 
 use crate::Error;
 use crate::dirty::Group;
 use crate::key::{self, KeyReader, SliceId, WorkloadId};
-use crate::record::{convert, v2};
+use crate::record::{convert, v3};
 use crate::slices::workload_key;
 use crate::write::Work;
 
@@ -18,16 +18,16 @@ pub(crate) struct Standing {
 
 impl Standing {
     /// `None` if the workload isn't there.
-    pub(crate) fn of(object: &v2::Object) -> Option<Standing> {
+    pub(crate) fn of(object: &v3::Object) -> Option<Standing> {
         match &object.body {
-            Some(v2::Body::Workload(workload)) => Some(Standing::from(workload)),
+            Some(v3::Body::Workload(workload)) => Some(Standing::from(workload)),
             _ => None,
         }
     }
 }
 
-impl From<&v2::Workload> for Standing {
-    fn from(workload: &v2::Workload) -> Standing {
+impl From<&v3::Workload> for Standing {
+    fn from(workload: &v3::Workload) -> Standing {
         Standing { template: workload.template, node: workload.node }
     }
 }
@@ -44,13 +44,37 @@ pub(crate) struct ClaimKey {
 const CLAIMS_MAX: usize = 4_096;
 
 impl Work<'_> {
+    /// Writes a workload; whether it had a number before, and what it was then, is told.
     pub(crate) fn put_workload(
         &mut self,
-        source: Source,
-        before: Option<&v2::Workload>,
+        bytes: &[u8],
+        key: &Key,
+        mut stored: v3::Object,
+        (known_before, before): (bool, Option<v3::Workload>),
         workload: Workload,
-    ) -> Result<v2::Body, Error> {
+    ) -> Result<(), Error> {
+        let source = key.source;
+        let owned = self.owned(source, &key.name, before.as_ref())?;
+        let now = self.workload_record(source, before.as_ref(), workload)?;
+        let owned_now = self.owned(source, &key.name, Some(&now))?;
+        self.workload_moved(source, (before.as_ref(), &owned), (Some(&now), &owned_now))?;
+        stored.body = Some(v3::Body::Workload(now));
+        self.write_workload(bytes, &stored)?;
+        // Nobody can have named what had no number.
+        match known_before {
+            true => self.standing_changed(&stored, before.as_ref()),
+            false => Ok(()),
+        }
+    }
+
+    fn workload_record(
+        &mut self,
+        source: Source,
+        before: Option<&v3::Workload>,
+        workload: Workload,
+    ) -> Result<v3::Workload, Error> {
         let template = self.refer_to_template(source, &workload.template)?;
+        let has_host_ports = workload.template.ports.iter().any(|port| port.host_port.is_some());
         let node = match &workload.node {
             Some(node) => self.intern_text(node)?,
             None => 0,
@@ -58,22 +82,24 @@ impl Work<'_> {
         if let Some(before) = before {
             self.release_workload(source, before)?;
         }
-        Ok(v2::Body::Workload(v2::Workload {
+        Ok(v3::Workload {
             template,
             node,
-            phase: convert::phase(workload.phase),
-            deleting: workload.deleting,
-            host_network: workload.host_network,
-            ips: workload.ips.into_iter().map(v2::Ip::from).collect(),
-            host_ips: workload.host_ips.into_iter().map(v2::Ip::from).collect(),
-        }))
+            state: v3::Workload::state(
+                convert::phase(workload.phase),
+                workload.deleting,
+                workload.host_network,
+            ),
+            ips: ips(workload.ips),
+            host_ips: if has_host_ports { ips(workload.host_ips) } else { Vec::new() },
+        })
     }
 
     /// Gives up what a workload's record holds on to.
     pub(crate) fn release_workload(
         &mut self,
         source: Source,
-        workload: &v2::Workload,
+        workload: &v3::Workload,
     ) -> Result<(), Error> {
         if workload.node != 0 {
             self.release(workload.node)?;
@@ -82,7 +108,7 @@ impl Work<'_> {
     }
 
     /// Writes a workload's record; what its rows need of it is kept at hand, since its slices are often next.
-    pub(crate) fn write_workload(&mut self, key: &[u8], object: &v2::Object) -> Result<(), Error> {
+    pub(crate) fn write_workload(&mut self, key: &[u8], object: &v3::Object) -> Result<(), Error> {
         self.state.workloads.put(object.id, Standing::of(object));
         self.write_object(key, object)
     }
@@ -90,8 +116,8 @@ impl Work<'_> {
     /// Looks at a workload's rows again, if they depend on what is different now.
     pub(crate) fn standing_changed(
         &mut self,
-        object: &v2::Object,
-        before: Option<&v2::Workload>,
+        object: &v3::Object,
+        before: Option<&v3::Workload>,
     ) -> Result<(), Error> {
         let (before, now) = (before.map(Standing::from), Standing::of(object));
         if before == now {
@@ -161,8 +187,8 @@ impl Work<'_> {
     /// What the rows need of the workload behind an endpoint; `None` if that isn't there.
     pub(crate) fn standing(
         &mut self,
-        slice: &v2::Slice,
-        endpoint: &v2::SliceEndpoint,
+        slice: &v3::Slice,
+        endpoint: &v3::SliceEndpoint,
     ) -> Result<Option<Standing>, Error> {
         if let Some(known) = self.state.workloads.get(&endpoint.workload) {
             return Ok(*known);
@@ -174,6 +200,10 @@ impl Work<'_> {
     }
 }
 
+fn ips(ips: Vec<std::net::IpAddr>) -> Vec<v3::Ip> {
+    ips.into_iter().map(v3::Ip::from).collect()
+}
+
 /// The claim in a key of the claims table.
 pub(crate) fn claim_key(bytes: &[u8]) -> Option<ClaimKey> {
     let mut reader = KeyReader(bytes);
@@ -181,7 +211,7 @@ pub(crate) fn claim_key(bytes: &[u8]) -> Option<ClaimKey> {
 }
 
 /// Whose a slice is.
-pub(crate) fn slice_source(slice: &v2::Slice) -> Result<Source, Error> {
+pub(crate) fn slice_source(slice: &v3::Slice) -> Result<Source, Error> {
     let damaged = || Error::Damaged { what: "slice", reason: "its key is too short".to_owned() };
     let [high, low, ..] = slice.object.as_slice() else { return Err(damaged()) };
     let cluster = model::ClusterId(u16::from_be_bytes([*high, *low]));

@@ -18,7 +18,7 @@ use crate::disk::{DiskHealth, Volume};
 use crate::key::{ServiceId, SliceId, WorkloadId};
 use crate::listing::Listing;
 use crate::read::Shared;
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::schema::Tables;
 use crate::template::Joined;
 use crate::workload::Standing;
@@ -74,7 +74,7 @@ pub(crate) struct State {
     /// Listings that have begun and are not swept yet.
     pub(crate) listings: BTreeMap<Source, Listing>,
     /// EndpointSlices, decoded, as the newest transaction has them.
-    pub(crate) slices: LruCache<SliceId, Arc<v2::Slice>>,
+    pub(crate) slices: LruCache<SliceId, Arc<v3::Slice>>,
     /// The numbers of interned values, by their bytes.
     pub(crate) interned: LruCache<Vec<u8>, u32>,
     /// The numbers of interned texts: the names of nodes and zones.
@@ -107,7 +107,7 @@ impl State {
 /// One transaction at work.
 pub(crate) struct Work<'w> {
     pub(crate) tables: Tables<'w>,
-    pub(crate) meta: v2::Meta,
+    pub(crate) meta: v3::Meta,
     pub(crate) state: &'w mut State,
     pub(crate) config: &'w Config,
     /// The revision that this transaction makes, if it changes what any answer depends on.
@@ -120,7 +120,7 @@ pub(crate) struct Work<'w> {
     /// Addresses that have an undo entry of this revision already.
     pub(crate) undone_addresses: BTreeSet<(ServiceId, IpAddr)>,
     /// Interned entries whose counts have changed.
-    pub(crate) counted: BTreeMap<u32, v2::Interned>,
+    pub(crate) counted: BTreeMap<u32, v3::Interned>,
     pub(crate) dirty: Dirty,
     pub(crate) touched: BTreeSet<WakeKey>,
     pub(crate) done: Commit,
@@ -315,9 +315,9 @@ impl<'w> Work<'w> {
         config: &'w Config,
     ) -> Result<Work<'w>, Error> {
         let tables = Tables::open(txn, copy)?;
-        let meta: v2::Meta = match tables.meta.get(META_KEY)? {
+        let meta: v3::Meta = match tables.meta.get(META_KEY)? {
             Some(bytes) => record::decode(bytes.value())?,
-            None => v2::Meta::default(),
+            None => v3::Meta::default(),
         };
         Ok(Work {
             tables,
@@ -336,7 +336,7 @@ impl<'w> Work<'w> {
         })
     }
 
-    fn finish(mut self) -> Result<(v2::Meta, Commit, Option<Error>), Error> {
+    fn finish(mut self) -> Result<(v3::Meta, Commit, Option<Error>), Error> {
         self.rejoin()?;
         self.write_counted()?;
         if !self.undone.is_empty() {

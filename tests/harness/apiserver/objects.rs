@@ -41,6 +41,7 @@ fn place(kind: &str) -> Option<Place> {
         "ReplicaSet" => ("/apis/apps/v1", "replicasets", true, false),
         "Job" => ("/apis/batch/v1", "jobs", true, false),
         "Server" => ("/apis/policy.linkerd.io/v1beta3", "servers", true, false),
+        "ServiceProfile" => ("/apis/linkerd.io/v1alpha2", "serviceprofiles", true, false),
         "ExternalWorkload" => {
             ("/apis/workload.linkerd.io/v1beta1", "externalworkloads", true, true)
         }

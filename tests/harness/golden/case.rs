@@ -9,7 +9,7 @@ use serde_json::Value;
 use tonic::Code;
 
 use crate::client::{Question, Seen};
-use crate::shown::{Shown, written};
+use crate::shown::{Shown, written, written_profile};
 
 /// One history.
 #[derive(Clone, Debug, Deserialize)]
@@ -90,10 +90,11 @@ pub struct Open {
 }
 
 impl Open {
-    /// What a Get stream asks; `None` for a profile.
+    /// What it asks.
     pub fn question(&self) -> Option<Question> {
-        let path = self.get.clone()?;
-        Some(Question { path, token: self.token.clone(), scheme: self.scheme.clone() })
+        let path = self.get.clone().or_else(|| self.profile.clone())?;
+        let profile = self.get.is_none();
+        Some(Question { path, profile, token: self.token.clone(), scheme: self.scheme.clone() })
     }
 }
 
@@ -159,8 +160,8 @@ pub enum Kept {
 }
 
 impl Observed {
-    /// What it came to.
-    pub fn kept(&self) -> Result<Kept> {
+    /// What it came to, a profile or a Get.
+    pub fn kept(&self, profile: bool) -> Result<Kept> {
         if let Some(error) = &self.error {
             return Ok(Kept::Now(Seen::Ended(code(error)?)));
         }
@@ -168,14 +169,15 @@ impl Observed {
             return Ok(Kept::Now(Seen::Ended(code(ended)?)));
         }
         match &self.state {
+            Some(state) if profile => Ok(Kept::Now(Seen::Open(written_profile(state)))),
             Some(state) => Ok(Kept::Now(Seen::Open(written(state)?))),
             None => Ok(Kept::Same),
         }
     }
 
     /// What a fresh stream came to: one that got nothing holds nothing.
-    pub fn fresh(&self) -> Result<Seen> {
-        Ok(match self.kept()? {
+    pub fn fresh(&self, profile: bool) -> Result<Seen> {
+        Ok(match self.kept(profile)? {
             Kept::Now(seen) => seen,
             Kept::Same => Seen::Open(Shown::new()),
         })
@@ -218,15 +220,6 @@ impl Case {
             }
         }
         Ok(case)
-    }
-
-    /// Has it any Get stream? The others are for GetProfile.
-    pub fn concerns_get(&self) -> bool {
-        let opens = |step: &Step| match step.action() {
-            Action::Open(opens) => opens.iter().any(|open| open.get.is_some()),
-            _ => false,
-        };
-        self.steps.iter().any(opens)
     }
 }
 

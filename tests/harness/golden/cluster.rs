@@ -47,11 +47,52 @@ impl Cluster {
                 // A write of the object itself leaves its status alone.
                 object["status"] = old["status"].clone();
             }
-            changes.push(put(kind, &name, &object)?);
-            self.objects.insert((kind, name), object);
-            changes.push(Change::Checkpoint { source: source(kind), version: self.now() });
+            if let Some(old) = self.objects.get(&(kind, name.clone())) {
+                let begun = old["metadata"]["deletionTimestamp"].clone();
+                if !begun.is_null() && !is_held(&object) {
+                    self.remove(kind, &name, &mut changes);
+                    continue;
+                }
+                if !begun.is_null() {
+                    object["metadata"]["deletionTimestamp"] = begun;
+                }
+            }
+            self.write(kind, name, object, &mut changes)?;
         }
         Ok(changes)
+    }
+
+    fn write(
+        &mut self,
+        kind: Kind,
+        name: ObjectName,
+        object: Value,
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        changes.push(put(kind, &name, &object)?);
+        self.objects.insert((kind, name), object);
+        changes.push(Change::Checkpoint { source: source(kind), version: self.now() });
+        Ok(())
+    }
+
+    /// What has finalizers is only about to go.
+    fn delete_or_hold(
+        &mut self,
+        kind: Kind,
+        name: &ObjectName,
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        let Some(mut object) = self.objects.get(&(kind, name.clone())).cloned() else {
+            return Ok(());
+        };
+        if !is_held(&object) {
+            self.remove(kind, name, changes);
+            return Ok(());
+        }
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        object["metadata"]["deletionTimestamp"] = json!("2026-12-01T00:00:00Z");
+        self.write(kind, name.clone(), object, changes)
     }
 
     /// Deletes objects, given as Kind/namespace/name.
@@ -71,7 +112,7 @@ impl Cluster {
                     self.remove(Kind::Endpoints, &name, &mut changes);
                     self.remove(Kind::Service, &name, &mut changes);
                 }
-                Some(kind) => self.remove(kind, &name, &mut changes),
+                Some(kind) => self.delete_or_hold(kind, &name, &mut changes)?,
                 None => {}
             }
         }
@@ -94,6 +135,11 @@ impl Cluster {
     fn now(&self) -> ResourceVersion {
         ResourceVersion(self.version.to_string())
     }
+}
+
+/// Has it finalizers?
+fn is_held(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|it| !it.is_empty())
 }
 
 fn source(kind: Kind) -> Source {

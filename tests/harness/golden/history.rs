@@ -16,7 +16,7 @@ use crate::shown::{Shown, differences};
 /// line that says where.
 pub async fn run_history(case: &Case, restarts: bool) -> Result<Vec<String>> {
     let opens = case.steps.iter().flat_map(|step| &step.opens);
-    let opens: Vec<&Open> = opens.filter(|open| open.get.is_some()).collect();
+    let opens: Vec<&Open> = opens.collect();
     let setup = Setup::read(&case.settings)?;
     let mut cluster = Cluster::new(setup.endpoints);
     let mut server = Server::start(setup, SourceOptions::Fed).await?;
@@ -48,7 +48,7 @@ pub async fn run_history_live(
     objects: &Objects,
 ) -> Result<Vec<String>> {
     let opens = case.steps.iter().flat_map(|step| &step.opens);
-    let opens: Vec<&Open> = opens.filter(|open| open.get.is_some()).collect();
+    let opens: Vec<&Open> = opens.collect();
     objects.clear().await?;
     objects.apply(&case.objects).await?;
     let mut server = Server::start(Setup::read(&case.settings)?, source).await?;
@@ -95,8 +95,17 @@ async fn observe(
         }
     }
     server.settle(&olds.values().map(|old| &old.stream).collect::<Vec<_>>()).await?;
-    for (name, old) in olds.iter_mut() {
-        let before = std::mem::replace(&mut old.expected, observed(step, name)?.held());
+    for open in opens {
+        let name = &open.open;
+        let Some(old) = olds.get_mut(name) else { continue };
+        let expected = observed(step, open)?;
+        if open.profile.is_some() && matches!(expected, Seen::Ended(_)) {
+            // It may keep what it was told of a Service that is gone, or end.
+            old.expected = old.stream.seen().held();
+            old.stream.news();
+            continue;
+        }
+        let before = std::mem::replace(&mut old.expected, expected.held());
         let mut found = old.stream.faults();
         found.extend(differences(&old.expected, &old.stream.seen().held()));
         let way = compare::way(&before, &old.stream.news(), &old.expected);
@@ -111,9 +120,11 @@ async fn observe(
     }
     let all: Vec<&Stream> = olds.values().map(|old| &old.stream).chain(news.values()).collect();
     server.settle(&all).await?;
-    for (name, stream) in &news {
+    for open in opens {
+        let name = &open.open;
+        let Some(stream) = news.get(name) else { continue };
         let mut found = stream.faults();
-        found.extend(compare::states(&observed(step, name)?, &stream.seen()));
+        found.extend(compare::states(&observed(step, open)?, &stream.seen()));
         faults.extend(found.iter().map(|fault| format!("new {name}: {fault}")));
     }
     drop(news);
@@ -121,9 +132,9 @@ async fn observe(
     Ok(faults)
 }
 
-fn observed(step: &Step, name: &str) -> Result<Seen> {
-    match step.observed.get(name) {
-        Some(observed) => observed.fresh(),
+fn observed(step: &Step, open: &Open) -> Result<Seen> {
+    match step.observed.get(&open.open) {
+        Some(observed) => observed.fresh(open.profile.is_some()),
         None => Ok(Seen::Open(Shown::new())),
     }
 }

@@ -71,13 +71,14 @@ enum Way {
     Free,
 }
 
-/// The open Get streams by name, each with what it should hold.
+/// The open streams by name, each with what it should hold.
 #[derive(Default)]
 struct Streams(BTreeMap<String, Followed>);
 
 struct Followed {
     stream: Stream,
     expected: Seen,
+    profile: bool,
     /// It was on hold: what was sent meanwhile is of several states.
     behind: bool,
 }
@@ -107,8 +108,10 @@ impl Streams {
 
     async fn open(&mut self, server: &Server, open: &Open) {
         let Some(question) = open.question() else { return };
+        let profile = question.profile;
         let stream = server.client().open(question, open.hold).await;
-        let followed = Followed { stream, expected: Seen::Open(Shown::new()), behind: open.hold };
+        let expected = Seen::Open(Shown::new());
+        let followed = Followed { stream, expected, profile, behind: open.hold };
         self.0.insert(open.open.clone(), followed);
     }
 
@@ -122,7 +125,7 @@ impl Streams {
         for (name, followed) in &mut self.0 {
             let before = followed.expected.held();
             if let Some(observed) = step.observed.get(name)
-                && let Kept::Now(seen) = observed.kept()?
+                && let Kept::Now(seen) = observed.kept(followed.profile)?
             {
                 followed.expected = seen;
             }

@@ -33,10 +33,11 @@ impl Resource {
             Kind::ReplicaSet => ("/apis/apps/v1", "replicasets"),
             Kind::Job => ("/apis/batch/v1", "jobs"),
             Kind::Server => ("/apis/policy.linkerd.io/v1beta3", "servers"),
+            Kind::ServiceProfile => ("/apis/linkerd.io/v1alpha2", "serviceprofiles"),
         };
         Resource {
             plural,
-            optional: matches!(kind, Kind::ExternalWorkload | Kind::Server),
+            optional: matches!(kind, Kind::ExternalWorkload | Kind::Server | Kind::ServiceProfile),
             metadata_only: matches!(kind, Kind::Node | Kind::ReplicaSet | Kind::Job),
             requests: Request::new(format!("{group}/{plural}")),
         }
@@ -106,6 +107,12 @@ mod tests {
             expect![[r#"
             /apis/batch/v1/jobs?&limit=500&continue=tok
             application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"#]],
+        );
+        check(
+            Resource::new(Kind::ServiceProfile).page(500, None),
+            expect![[r#"
+            /apis/linkerd.io/v1alpha2/serviceprofiles?&limit=500
+            any"#]],
         );
         check(
             slices.probe(),

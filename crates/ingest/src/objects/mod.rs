@@ -13,6 +13,7 @@ mod nullable;
 mod owner;
 mod pod;
 mod ports;
+mod profile;
 mod selector;
 mod server;
 mod service;
@@ -65,6 +66,7 @@ pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
         ("batch/v1", "Job") => Some(Kind::Job),
         ("workload.linkerd.io/v1beta1", "ExternalWorkload") => Some(Kind::ExternalWorkload),
         ("policy.linkerd.io/v1beta3", "Server") => Some(Kind::Server),
+        ("linkerd.io/v1alpha2", "ServiceProfile") => Some(Kind::ServiceProfile),
         _ => None,
     }
 }
@@ -81,6 +83,7 @@ pub fn decode(cluster: ClusterId, kind: Kind, json: &str) -> Result<Observed, Re
         Kind::Node => node::decode(json),
         Kind::ReplicaSet | Kind::Job => owner::decode(json),
         Kind::Server => server::decode(json, &mut warnings),
+        Kind::ServiceProfile => profile::decode(json, &mut warnings),
     };
     let reject = |reason: String| Reject { name: name_of(kind, json), reason: shorten(&reason) };
     let Decoded { meta, object } = read.map_err(|error| reject(error.to_string()))?;

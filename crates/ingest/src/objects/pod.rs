@@ -85,7 +85,7 @@ struct Ip {
 pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, serde_json::Error> {
     let Document::<Spec, Status> { mut metadata, spec, status } = serde_json::from_str(json)?;
     let containers: Vec<_> = spec.init_containers.iter().chain(&spec.containers).collect();
-    let container_ports = container_ports(&containers, warnings);
+    let container_ports = container_ports(&containers, spec.host_network, warnings);
     let annotations = std::mem::take(&mut metadata.annotations);
     let named = container_ports.iter().map(|port| (port.name.as_str(), port.port));
     let opaque = annotations.opaque_ports.as_deref();
@@ -120,14 +120,21 @@ pub(super) fn decode(json: &str, warnings: &mut Warnings) -> Result<Decoded, ser
     Ok(Decoded { meta: metadata, object: Object::Workload(workload) })
 }
 
-fn container_ports(containers: &[&Container], warnings: &mut Warnings) -> Vec<ContainerPort> {
+/// On the host's network a port is one of the host as well: an API server says so, a manifest need not.
+fn container_ports(
+    containers: &[&Container],
+    host_network: bool,
+    warnings: &mut Warnings,
+) -> Vec<ContainerPort> {
     let mut container_ports = Vec::new();
     for Port { name, container_port, host_port } in containers.iter().flat_map(|it| &it.ports) {
         match ports::number(*container_port) {
             Some(port) => container_ports.push(ContainerPort {
                 name: name.clone(),
                 port,
-                host_port: ports::number(*host_port).filter(|port| *port != 0),
+                host_port: ports::number(*host_port)
+                    .filter(|port| *port != 0)
+                    .or(host_network.then_some(port)),
             }),
             None => warnings.push(format_args!("port {name:?} has no number that a port can have")),
         }

@@ -166,7 +166,10 @@ fn expected(
         .collect()
 }
 
-fn projected<'c>(lens: &Lens, claims: &'c BTreeMap<IpAddr, Vec<Claim>>) -> Vec<crate::Address<'c>> {
+fn projected<'c>(
+    lens: &'c Lens,
+    claims: &'c BTreeMap<IpAddr, Vec<Claim>>,
+) -> Vec<crate::Address<'c>> {
     claims.values().flat_map(|claims| lens.project(claims)).collect()
 }
 

@@ -17,7 +17,10 @@ pub(super) fn show(address: &Address<'_>) -> String {
     );
     match &address.identity {
         Some(Identity::Gateway(name)) => shown += &format!("\n  dns {name}"),
-        Some(Identity::Dns(name)) => shown += &format!("\n  dns {name} sni {name}"),
+        Some(Identity::ServiceAccount(account)) => {
+            let name = account.parts().concat();
+            shown += &format!("\n  dns {name} sni {name}");
+        }
         Some(Identity::Uri { uri, server_name }) => {
             shown += &format!("\n  uri {uri} sni {server_name}");
         }

@@ -82,6 +82,12 @@ impl Cursor {
         matches!(*self.segments, [Segment { position: None, .. }])
     }
 
+    /// Where a client is that has been told all there was at one position.
+    pub(super) fn position(&self, unchanged_until: Revision) -> Option<Position> {
+        let [Segment { position, .. }] = self.segments_at(unchanged_until).try_into().ok()?;
+        position
+    }
+
     /// What to say to a client that is to know all of `now`, which is where `rows` are. Nothing has changed for it
     /// between what it was told last and `unchanged_until`: so a quiet stream isn't left behind when the undo log is
     /// trimmed. If so many addresses are expected that they don't fit, it may be given up early.

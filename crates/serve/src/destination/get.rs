@@ -118,21 +118,9 @@ impl Answer {
         if self.ended {
             return None;
         }
-        let stop = self.shared.stop.clone();
-        let message = tokio::select! {
-            biased;
-            () = stop.cancelled() => None,
-            message = self.message() => Some(message),
-        };
-        let metrics = &self.shared.metrics;
-        match &message {
-            Some(Ok(message)) => {
-                metrics.sent(message.kind, message.frame.len(), self.subscription.woken_for());
-            }
-            Some(Err(failure)) => metrics.ended(StreamEnd::of(failure)),
-            None => metrics.ended(StreamEnd::Stopped),
-        }
-        self.ended = !matches!(message, Some(Ok(_)));
+        let shared = Arc::clone(&self.shared);
+        let message = shared.next(self.message()).await;
+        self.ended = !shared.count(message.as_ref(), &self.subscription);
         message.map(|message| message.map_err(|failure| failed(&failure, &self.question)))
     }
 

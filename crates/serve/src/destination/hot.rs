@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use super::cursor::{Cursor, Step};
 use super::delta::Position;
+use super::profile::{Attached, Outcome, Question};
 
 /// What an entry takes besides what it is about, with its key.
 const ENTRY_BYTES: usize = 512;
@@ -27,6 +28,8 @@ pub(super) enum Key {
     Zone(String),
     /// What to say to a client that has been told all that a cursor says, and is to know a position.
     Step(Arc<Cursor>, Position),
+    /// What to say of what a GetProfile asks for, to a stream that is attached to this.
+    Profile(Arc<Question>, Attached),
 }
 
 /// What is known of a Service as a whole.
@@ -46,6 +49,7 @@ pub(super) enum Value {
     Head(Head),
     Zone(Option<Arc<str>>),
     Step(Arc<Step>),
+    Profile(Arc<Outcome>),
 }
 
 impl Value {
@@ -54,6 +58,7 @@ impl Value {
             + match self {
                 Value::Head(_) | Value::Zone(_) => 0,
                 Value::Step(step) => step.bytes(),
+                Value::Profile(outcome) => outcome.bytes(),
             }
     }
 }

@@ -7,7 +7,7 @@ use resolve::{Authority, Bucket, View};
 use store::{ServiceRows, Snapshot, WakeKey};
 
 use super::cursor::{Cursor, Step};
-use super::delta::Position;
+use super::delta::{Position, lens};
 use super::hot::{Claim, Found, Head, Hot, Key, Seen, Value};
 use super::level::Levels;
 use super::reads::{Reader, Turn};
@@ -74,6 +74,16 @@ pub(super) struct Look {
     pub(super) turn: Turn,
 }
 
+/// A Service as it is, and where that is for a client.
+struct Now<'s> {
+    rows: ServiceRows<'s>,
+    head: Head,
+    position: Position,
+}
+
+/// What was read, and where it is from. `None`: somebody else reads the rest.
+type Read = Option<(Arc<Step>, AnswerFrom)>;
+
 impl Shared {
     /// A Service, as it was after so many commits or later.
     pub(super) async fn head(
@@ -108,19 +118,33 @@ impl Shared {
                     }
                 }
                 Found::Missing(claim) => {
-                    let first = look.cursor.is_new();
-                    let reader = Reader::Stream { turn: look.turn.clone(), first };
-                    let look = look.clone();
-                    let read = move |shared: &Shared, snapshot: &Snapshot, seen| {
-                        look.read(shared, snapshot, seen, claim)
-                    };
-                    let read = self.read(&reader, read);
-                    if let Some((step, from)) = read.await? {
+                    if let Some((step, from)) = self.read_step(look, claim).await? {
                         return Ok(self.answered(step, from));
                     }
                 }
             }
         }
+    }
+
+    /// Reads what was missing first, and all that comes after it.
+    async fn read_step(self: &Arc<Shared>, look: &Look, claim: Claim) -> Result<Read, Failure> {
+        let first = look.cursor.is_new();
+        let reader = Reader::Stream { turn: look.turn.clone(), first };
+        let place = self.reads.place(&reader).await;
+        let mut claim = Some(claim);
+        // What has a hostname is looked for among all.
+        let told = look.cursor.position(look.unchanged_until);
+        if let Some(told) = told.filter(|told| told.view.hostname.is_none()) {
+            let few =
+                |snapshot: &Snapshot, seen| look.read_few(&told, self, snapshot, seen, &mut claim);
+            if let Some(Some(read)) = self.read_here(few)? {
+                return Ok(read);
+            }
+        }
+        let Some(claim) = claim else { return Ok(None) };
+        let look = look.clone();
+        self.read_at(place, move |shared, snapshot, seen| look.read(shared, snapshot, seen, claim))
+            .await
     }
 
     fn answered(&self, step: Arc<Step>, from: AnswerFrom) -> Arc<Step> {
@@ -153,32 +177,82 @@ impl Look {
         hot.find(Key::Step(Arc::clone(&self.cursor), position), 0)
     }
 
-    /// Reads what was missing first, and all that comes after it. `None`: somebody else reads the rest.
+    /// Reads what was missing first, and all that comes after it.
     fn read(
         &self,
         shared: &Shared,
         snapshot: &Snapshot,
         seen: Seen,
         claim: Claim,
-    ) -> Result<Option<(Arc<Step>, AnswerFrom)>, Failure> {
+    ) -> Result<Read, Failure> {
         let rows = snapshot.service(&self.question.service)?;
+        let now = self.now(shared, snapshot, seen, rows)?;
+        self.read_to(now, shared, snapshot, seen, claim)
+    }
+
+    /// The same for a client that has been told that, if a few rows only are to be read. `None`: it isn't, and the claim is left.
+    fn read_few(
+        &self,
+        told: &Position,
+        shared: &Shared,
+        snapshot: &Snapshot,
+        seen: Seen,
+        claim: &mut Option<Claim>,
+    ) -> Result<Option<Read>, Failure> {
+        let rows = snapshot.service(&self.question.service)?;
+        if !rows.reads_few(told.revision)? {
+            return Ok(None);
+        }
+        let now = self.now(shared, snapshot, seen, rows)?;
+        let lens = |position| lens(position, &now.rows, &shared.answers);
+        // Seen through another lens, all may look different.
+        if lens(told)? != lens(&now.position)? {
+            return Ok(None);
+        }
+        let read = |claim| self.read_to(now, shared, snapshot, seen, claim);
+        claim.take().map(read).transpose()
+    }
+
+    /// Where a client that knows all is.
+    fn now<'s>(
+        &self,
+        shared: &Shared,
+        snapshot: &Snapshot,
+        seen: Seen,
+        rows: ServiceRows<'s>,
+    ) -> Result<Now<'s>, Failure> {
         let head = head_of(&rows, snapshot)?;
         let key = Key::Head(self.question.service.clone());
         shared.hot.keep(key, Value::Head(head.clone()), seen);
         let zone = self.zone(shared, snapshot, seen)?;
         let position = self.question.position(&head, zone.as_deref(), &shared.levels);
+        Ok(Now { rows, head, position })
+    }
+
+    fn read_to(
+        &self,
+        Now { rows, head, position }: Now<'_>,
+        shared: &Shared,
+        snapshot: &Snapshot,
+        seen: Seen,
+        claim: Claim,
+    ) -> Result<Read, Failure> {
         if self.cursor.is_at(&position) {
             return Ok(Some((Arc::new(Step::none(&self.cursor)), AnswerFrom::Store)));
         }
         let key = Key::Step(Arc::clone(&self.cursor), position.clone());
         let claim = match claim.is_for(&key) {
             true => claim,
-            // Whoever waits for the Service or the node goes on from here, when `claim` is gone.
-            false => match shared.hot.find(key, 0) {
-                Found::Missing(claim) => claim,
-                Found::Kept(Value::Step(step)) => return Ok(Some((step, AnswerFrom::Hot))),
-                _ => return Ok(None),
-            },
+            false => {
+                let found = shared.hot.find(key, 0);
+                // Whoever waits for the Service or the node goes on now: not everyone is told this step.
+                drop(claim);
+                match found {
+                    Found::Missing(claim) => claim,
+                    Found::Kept(Value::Step(step)) => return Ok(Some((step, AnswerFrom::Hot))),
+                    _ => return Ok(None),
+                }
+            }
         };
         // Who could be told a part is not told the first piece of all.
         let first_of_all = self.cursor.is_new() && self.question.hostname.is_none();

@@ -1,10 +1,12 @@
-//! Linkerd's Destination API: Get answers from the store; GetProfile is refused for now.
+//! Linkerd's Destination API, answered from the store.
 
 mod afloat;
 
 mod explain;
 mod get;
 mod look;
+
+mod profile;
 
 mod hot;
 mod level;
@@ -33,6 +35,7 @@ use tonic::Status;
 pub use explain::{ExplainedEndpoint, Explanation};
 pub use get::Answer;
 pub use level::Oversize;
+pub use profile::{ProfileAnswer, ProfileExplanation, ProfileReason, ProfileVerdict};
 pub use reads::Turn;
 pub(crate) use shared::StreamEnd;
 pub use shared::{READS_MAX, StreamLimits};
@@ -98,6 +101,18 @@ impl Destination {
         answer
     }
 
+    /// The answer to a GetProfile: the messages of its stream, or why there is none (spec §1.5).
+    pub async fn get_profile(
+        &self,
+        path: &str,
+        context_token: &str,
+        turn: &Turn,
+    ) -> Result<ProfileAnswer, Status> {
+        let answer = profile::get_profile(&self.shared, path, context_token, turn).await;
+        self.shared.metrics.answered("GetProfile", answer.as_ref().err().map(Status::code));
+        answer
+    }
+
     /// Why an address is or isn't in the answer to a Get.
     pub async fn explain(
         &self,
@@ -106,6 +121,15 @@ impl Destination {
         address: IpAddr,
     ) -> Result<Explanation, Status> {
         explain::explain(&self.shared, path, context_token, address).await
+    }
+
+    /// Why the answer to a GetProfile is what it is.
+    pub async fn explain_profile(
+        &self,
+        path: &str,
+        context_token: &str,
+    ) -> Result<ProfileExplanation, Status> {
+        profile::explain(&self.shared, path, context_token).await
     }
 
     /// Bytes of answers that are in memory, kept or on their way.

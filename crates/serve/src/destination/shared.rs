@@ -1,8 +1,11 @@
 //! What all streams of a server share, and how they read the store.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::EndpointsFrom;
+use parking_lot::Mutex;
 use store::Snapshot;
 use tokio_util::sync::CancellationToken;
 
@@ -10,9 +13,10 @@ use super::afloat::Afloat;
 use super::delta::Answers;
 use super::hot::{Hot, Seen};
 use super::level::Levels;
-use super::reads::{Reader, Reads};
+use super::reads::{Place, Reader, Reads};
 use super::synced::{Needed, Synced};
-use crate::{Hub, Metrics};
+use super::wire::Message;
+use crate::{Hub, Metrics, Subscription};
 
 /// Streams that may usefully read the store at the same time. Each holds one message while it reads, and reading is bound by
 /// the processors; more would only take memory.
@@ -42,7 +46,9 @@ pub(super) struct Shared {
     pub(super) afloat: Arc<Afloat>,
     pub(super) levels: Levels,
     reader: store::Reader,
-    reads: Reads,
+    pub(super) reads: Reads,
+    /// Held by whoever reads on a thread that serves HTTP/2.
+    reading_here: Mutex<()>,
     synced: Synced,
 }
 
@@ -55,6 +61,9 @@ pub(super) enum Failure {
     /// What the client was told is not known any more.
     #[error("the client is too slow for the changes of this Service")]
     TooSlow,
+    /// There is nothing to be told of what the client asked for any more.
+    #[error("{0}")]
+    Gone(String),
     /// The server ends.
     #[error("the server is ending")]
     Ending,
@@ -72,6 +81,8 @@ pub(crate) enum StreamEnd {
     Ending,
     /// What the client was told last is too old to go on from.
     Behind,
+    /// What the client asked for is gone.
+    Gone,
     /// The client took nothing for too long.
     Stalled,
     /// The client was slow, and the memory of what it was being told was needed.
@@ -81,10 +92,11 @@ pub(crate) enum StreamEnd {
 }
 
 impl StreamEnd {
-    pub(crate) const ALL: [StreamEnd; 6] = [
+    pub(crate) const ALL: [StreamEnd; 7] = [
         StreamEnd::Stopped,
         StreamEnd::Ending,
         StreamEnd::Behind,
+        StreamEnd::Gone,
         StreamEnd::Stalled,
         StreamEnd::Evicted,
         StreamEnd::Failed,
@@ -94,6 +106,7 @@ impl StreamEnd {
         match self {
             StreamEnd::Stopped => "stopped",
             StreamEnd::Ending => "ending",
+            StreamEnd::Gone => "gone",
             StreamEnd::Stalled => "stalled",
             StreamEnd::Evicted => "evicted",
             StreamEnd::Behind => "behind",
@@ -104,6 +117,7 @@ impl StreamEnd {
     pub(super) fn of(failure: &Failure) -> StreamEnd {
         match failure {
             Failure::Store(store::Error::Trimmed { .. }) | Failure::TooSlow => StreamEnd::Behind,
+            Failure::Gone(_) => StreamEnd::Gone,
             Failure::Ending => StreamEnd::Ending,
             Failure::Store(_) | Failure::Panicked => StreamEnd::Failed,
         }
@@ -134,6 +148,7 @@ impl Shared {
             levels,
             reader,
             reads,
+            reading_here: Mutex::default(),
             synced: Synced::new(needed),
         }
     }
@@ -146,6 +161,15 @@ impl Shared {
         read: impl FnOnce(&Shared, &Snapshot, Seen) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let place = self.reads.place(reader).await;
+        self.read_at(place, read).await
+    }
+
+    /// Reads as [`Shared::read`] does, at a place that there is.
+    pub(super) async fn read_at<T: Send + 'static>(
+        self: &Arc<Shared>,
+        place: Place,
+        read: impl FnOnce(&Shared, &Snapshot, Seen) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
         let shared = Arc::clone(self);
         let reading = tokio::task::spawn_blocking(move || {
             let seen = shared.hub.commit_count();
@@ -155,6 +179,51 @@ impl Shared {
             result
         });
         reading.await.unwrap_or(Err(Failure::Panicked))
+    }
+
+    /// Reads on this very thread, which must read a few rows only: handing that to another takes several times as long. One
+    /// at a time, so that a disk that hangs stops one thread. `None`: not now.
+    pub(super) fn read_here<T>(
+        &self,
+        read: impl FnOnce(&Snapshot, Seen) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let Some(_alone) = self.reading_here.try_lock() else { return Ok(None) };
+        let seen = self.hub.commit_count();
+        let Some(snapshot) = self.reader.snapshot_now()? else { return Ok(None) };
+        let read = AssertUnwindSafe(|| read(&snapshot, seen));
+        catch_unwind(read).unwrap_or(Err(Failure::Panicked)).map(Some)
+    }
+
+    /// What a stream has to say next; `None` if the server stops before.
+    pub(super) async fn next<T>(&self, message: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            message = message => Some(message),
+        }
+    }
+
+    /// Counts what a stream says, or how it ends. Does it go on?
+    pub(super) fn count(
+        &self,
+        said: Option<&Result<Message, Failure>>,
+        subscription: &Subscription,
+    ) -> bool {
+        match said {
+            Some(Ok(message)) => {
+                let bytes = message.frame.len();
+                self.metrics.sent(message.kind, bytes, subscription.woken_for());
+                return true;
+            }
+            Some(Err(failure)) => self.metrics.ended(StreamEnd::of(failure)),
+            None => self.metrics.ended(StreamEnd::Stopped),
+        }
+        false
+    }
+
+    /// Which objects say where endpoints are.
+    pub(super) fn endpoints(&self) -> EndpointsFrom {
+        self.synced.endpoints()
     }
 
     /// Have the sources been listed once?

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::{ClusterId, Kind, Source};
+use model::{ClusterId, EndpointsFrom, Kind, Source};
 use store::Snapshot;
 use tokio::sync::Mutex;
 
@@ -35,6 +35,14 @@ pub(super) struct Synced {
 impl Synced {
     pub(super) fn new(needed: Needed) -> Synced {
         Synced { needed, known: AtomicBool::new(false), asked: Mutex::default() }
+    }
+
+    /// Which objects say where endpoints are.
+    pub(super) fn endpoints(&self) -> EndpointsFrom {
+        match self.needed.kinds.contains(&Kind::Endpoints) {
+            true => EndpointsFrom::Endpoints,
+            false => EndpointsFrom::Slices,
+        }
     }
 
     /// Asks the store by `read`, but at most once for each commit unless `anew`, and never again once it said yes.

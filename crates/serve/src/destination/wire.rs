@@ -1,6 +1,6 @@
 //! Values → Linkerd's messages: total, without decisions. The only place that knows how a message looks.
 
-mod encode;
+pub(super) mod encode;
 mod hoist;
 mod http2;
 
@@ -24,7 +24,7 @@ const ENVELOPE_BYTES_MAX: usize = FRAME_BYTES + 6;
 /// again.
 const LARGE_BYTES: usize = 256 << 10;
 
-/// One message of a Get stream, encoded. Cheap to clone: all streams that are told the same share its bytes.
+/// One message of a stream, encoded. Cheap to clone: all streams that are told the same share its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub(crate) kind: UpdateKind,
@@ -33,7 +33,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// An encoded `io.linkerd.proxy.destination.Update`.
+    /// An encoded `io.linkerd.proxy.destination.Update` or `DestinationProfile`.
     pub fn bytes(&self) -> Bytes {
         self.frame.slice(FRAME_BYTES..)
     }
@@ -51,11 +51,23 @@ pub(crate) enum UpdateKind {
     /// Nothing new: the stream is alive. It is an Add without addresses, which changes nothing for a proxy but that it
     /// goes on waiting.
     KeepAlive,
+    /// A `DestinationProfile`.
+    Profile,
 }
 
+/// The numbers of the fields of an `Update`.
+const ADD: u32 = 1;
+const REMOVE: u32 = 2;
+const NO_ENDPOINTS: u32 = 3;
+
 impl UpdateKind {
-    pub(crate) const ALL: [UpdateKind; 4] =
-        [UpdateKind::Add, UpdateKind::Remove, UpdateKind::NoEndpoints, UpdateKind::KeepAlive];
+    pub(crate) const ALL: [UpdateKind; 5] = [
+        UpdateKind::Add,
+        UpdateKind::Remove,
+        UpdateKind::NoEndpoints,
+        UpdateKind::KeepAlive,
+        UpdateKind::Profile,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -63,15 +75,7 @@ impl UpdateKind {
             UpdateKind::Remove => "remove",
             UpdateKind::NoEndpoints => "no_endpoints",
             UpdateKind::KeepAlive => "keep_alive",
-        }
-    }
-
-    /// The number of its field in `Update`.
-    fn field(self) -> u32 {
-        match self {
-            UpdateKind::Add | UpdateKind::KeepAlive => 1,
-            UpdateKind::Remove => 2,
-            UpdateKind::NoEndpoints => 3,
+            UpdateKind::Profile => "profile",
         }
     }
 }
@@ -79,6 +83,13 @@ impl UpdateKind {
 /// Parameters for HTTP/2 as they are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Http2(Box<[u8]>);
+
+impl Http2 {
+    /// Encoded.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 impl From<Http2ClientParams> for Http2 {
     fn from(params: Http2ClientParams) -> Http2 {
@@ -91,12 +102,12 @@ pub(crate) fn no_endpoints() -> Message {
     let mut body = Body::new(usize::MAX);
     encode_key(1, WireType::Varint, &mut body.bytes);
     encode_varint(true.into(), &mut body.bytes);
-    body.finish(UpdateKind::NoEndpoints)
+    body.finish(UpdateKind::NoEndpoints, NO_ENDPOINTS)
 }
 
 /// Says no more than that the stream is alive.
 pub(crate) fn keep_alive() -> Message {
-    Body::new(usize::MAX).finish(UpdateKind::KeepAlive)
+    Body::new(usize::MAX).finish(UpdateKind::KeepAlive, ADD)
 }
 
 /// A message that is filled until it would be larger than a limit. Room for the envelope is kept before it, so that
@@ -112,18 +123,16 @@ impl Body {
         Body { bytes: vec![0; ENVELOPE_BYTES_MAX], bytes_max, addresses: 0 }
     }
 
-    /// Appends some addresses, or takes them back and says `false`: then the message is full. The first ones stay
-    /// whatever their size, so that there is always something to send. So many bytes are going to be saved.
-    fn push(&mut self, count: usize, saved: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+    /// Appends some addresses, or takes them back and says `false`: then the message is full. So many bytes are still to
+    /// come.
+    fn push(&mut self, count: usize, to_come: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         let before = self.bytes.len();
         if before > LARGE_BYTES && self.bytes.capacity() < self.bytes_max {
             // Memory that isn't written to is none.
-            self.bytes.reserve_exact(self.bytes_max.saturating_mul(2));
+            self.bytes.reserve_exact(self.bytes_max);
         }
         write(&mut self.bytes);
-        let bytes = self.bytes.len() - FRAME_BYTES;
-        let full = bytes - saved > self.bytes_max || bytes > self.bytes_max.saturating_mul(2);
-        if self.addresses > 0 && full {
+        if !self.has_room(to_come) {
             self.bytes.truncate(before);
             return false;
         }
@@ -131,7 +140,12 @@ impl Body {
         true
     }
 
-    fn finish(mut self, kind: UpdateKind) -> Message {
+    /// The first addresses may be as large as they are, so that there is always something to send.
+    fn has_room(&self, bytes: usize) -> bool {
+        self.addresses == 0 || self.bytes.len() - FRAME_BYTES + bytes <= self.bytes_max
+    }
+
+    fn finish(mut self, kind: UpdateKind, field: u32) -> Message {
         let len = (self.bytes.len() - ENVELOPE_BYTES_MAX) as u64;
         let start = ENVELOPE_BYTES_MAX - FRAME_BYTES - 1 - encoded_len_varint(len);
         let message_len = u32::try_from(self.bytes.len() - start - FRAME_BYTES).unwrap_or(u32::MAX);
@@ -139,7 +153,7 @@ impl Body {
         // Not compressed.
         envelope.put_u8(0);
         envelope.put_u32(message_len);
-        encode_key(kind.field(), WireType::LengthDelimited, &mut envelope);
+        encode_key(field, WireType::LengthDelimited, &mut envelope);
         encode_varint(len, &mut envelope);
         // It may be kept for long, and room to grow would be kept with it.
         self.bytes.shrink_to_fit();
@@ -158,27 +172,51 @@ impl Adds {
     /// Has no address yet; `labels` are those of the set.
     pub(crate) fn new(labels: &Labels<'_>, bytes_max: usize) -> Adds {
         let mut body = Body::new(bytes_max);
-        encode::labels(&mut body.bytes, 2, labels);
+        encode::labels(&mut body.bytes, encode::LABELS_OF_SET, labels.iter());
         Adds { addresses_at: body.bytes.len(), body, common: Common::default() }
     }
 
     /// Takes all of the addresses, or none and says `false`: then the message is full.
     pub(crate) fn push(&mut self, addresses: &[Address<'_>], http2: Option<&Http2>) -> bool {
-        let http2 = http2.map(|http2| &*http2.0);
-        let narrowed = self.common.narrowed(addresses);
-        let saved = self.common.saved_with(&narrowed);
-        let taken = self.body.push(addresses.len(), saved, |to| {
-            addresses.iter().for_each(|address| encode::address(to, 1, address, http2));
-        });
-        if taken {
-            self.common.take(narrowed);
+        if let (0, Some(first)) = (self.body.addresses, addresses.first()) {
+            self.common = Common::of(&first.labels);
         }
-        taken
+        if !addresses.iter().all(|address| self.narrow(&address.labels)) {
+            return false;
+        }
+        let http2 = http2.map(Http2::bytes);
+        let to_come = self.common.bytes(self.body.addresses + addresses.len());
+        self.body.push(addresses.len(), to_come, |to| {
+            for address in addresses {
+                encode::address(
+                    to,
+                    encode::ADDRESS,
+                    address,
+                    self.common.others(&address.labels),
+                    http2,
+                );
+            }
+        })
+    }
+
+    /// Makes common to all only what an address has, too; `false` if there is no room for what is not.
+    fn narrow(&mut self, labels: &Labels<'_>) -> bool {
+        if self.common.is_in(labels) {
+            return true;
+        }
+        let (kept, dropped) = self.common.split(labels);
+        let addresses = self.body.addresses;
+        if !self.body.has_room(dropped.bytes_put_back(addresses)) {
+            return false;
+        }
+        dropped.put_back(&mut self.body.bytes, self.addresses_at, addresses);
+        self.common = kept;
+        true
     }
 
     /// Bytes that it will have.
     pub(crate) fn bytes(&self) -> usize {
-        self.body.bytes.len() - self.common.saved_bytes()
+        self.body.bytes.len() + self.common.bytes(self.body.addresses)
     }
 
     /// How many it has.
@@ -188,8 +226,9 @@ impl Adds {
 
     /// The message; `None` if it has no address.
     pub(crate) fn finish(mut self) -> Option<Message> {
-        self.common.hoist(&mut self.body.bytes, self.addresses_at);
-        (self.body.addresses > 0).then(|| self.body.finish(UpdateKind::Add))
+        let Adds { body, addresses_at, common } = &mut self;
+        common.put(&mut body.bytes, *addresses_at, body.addresses);
+        (self.body.addresses > 0).then(|| self.body.finish(UpdateKind::Add, ADD))
     }
 }
 
@@ -229,7 +268,7 @@ impl Removes {
 
     /// The message; `None` if it has no address.
     pub(crate) fn finish(self) -> Option<Message> {
-        (self.0.addresses > 0).then(|| self.0.finish(UpdateKind::Remove))
+        (self.0.addresses > 0).then(|| self.0.finish(UpdateKind::Remove, REMOVE))
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use linkerd2_proxy_api::destination::GetDestination;
 use linkerd2_proxy_api::destination::destination_server::SERVICE_NAME;
 use prost::Message as _;
@@ -17,8 +17,8 @@ use tonic::{Code, Status};
 
 use super::Open;
 use super::connection::Caller;
-use crate::Answer;
 use crate::destination::{FRAME_BYTES, StreamEnd};
+use crate::{Answer, Message, ProfileAnswer};
 
 /// Bytes of a request: a name, a port and a token of a few hundred bytes.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -127,6 +127,28 @@ async fn write(
     Ok(())
 }
 
+/// What a call is answered with, message by message.
+enum Served {
+    Get(Answer),
+    Profile(ProfileAnswer),
+}
+
+impl Served {
+    async fn next(&mut self) -> Option<Result<Message, Status>> {
+        match self {
+            Served::Get(answer) => answer.next().await,
+            Served::Profile(answer) => answer.next().await,
+        }
+    }
+
+    fn give_up(&mut self, end: StreamEnd) {
+        match self {
+            Served::Get(answer) => answer.give_up(end),
+            Served::Profile(answer) => answer.give_up(end),
+        }
+    }
+}
+
 /// Why a call has no answer.
 enum Refusal {
     /// It is not gRPC.
@@ -154,6 +176,22 @@ impl From<Status> for Refusal {
     }
 }
 
+/// The methods of the service.
+#[derive(Clone, Copy)]
+enum Method {
+    Get,
+    GetProfile,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Method::Get => "Get",
+            Method::GetProfile => "GetProfile",
+        }
+    }
+}
+
 /// A stream's place among those that may be open.
 struct Place([Arc<AtomicUsize>; 2]);
 
@@ -166,7 +204,7 @@ impl Drop for Place {
 }
 
 impl Open {
-    fn place(&self, beside: Arc<AtomicUsize>) -> Result<Place, Status> {
+    fn place(&self, method: Method, beside: Arc<AtomicUsize>) -> Result<Place, Status> {
         let limits = &self.door.limits;
         let all = self.streams.fetch_add(1, Ordering::Relaxed);
         let here = beside.fetch_add(1, Ordering::Relaxed);
@@ -179,7 +217,7 @@ impl Open {
                     (limits.streams_per_connection_max, "--max-streams-per-connection")
                 }
             };
-        self.door.metrics.answered("Get", Some(Code::ResourceExhausted));
+        self.door.metrics.answered(method.name(), Some(Code::ResourceExhausted));
         Err(Status::resource_exhausted(format!("there are {limit} streams already ({name})")))
     }
 }
@@ -188,28 +226,31 @@ async fn begin(
     request: Request<RecvStream>,
     open: &Open,
     caller: Caller,
-) -> Result<(Answer, Place), Refusal> {
+) -> Result<(Served, Place), Refusal> {
     let (head, body) = request.into_parts();
-    if head.method != Method::POST {
+    if head.method != http::Method::POST {
         return Err(Refusal::Http(StatusCode::METHOD_NOT_ALLOWED));
     }
     let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     if !content_type.is_some_and(|it| it.starts_with(GRPC.as_bytes())) {
         return Err(Refusal::Http(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
-    let method = head.uri.path().strip_prefix("/").and_then(|path| path.split_once('/'));
-    let destination = &open.door.destination;
-    match method {
-        Some((SERVICE_NAME, "Get")) => {}
-        Some((SERVICE_NAME, "GetProfile")) => {
-            open.door.metrics.answered("GetProfile", Some(Code::Unimplemented));
-            return Err(Status::unimplemented("GetProfile is not served yet; Get is").into());
-        }
+    let path = head.uri.path().strip_prefix("/").and_then(|path| path.split_once('/'));
+    let method = match path {
+        Some((SERVICE_NAME, "Get")) => Method::Get,
+        Some((SERVICE_NAME, "GetProfile")) => Method::GetProfile,
         _ => return Err(Status::unimplemented("no such method").into()),
-    }
-    let place = open.place(caller.streams)?;
+    };
+    let place = open.place(method, caller.streams)?;
     let GetDestination { path, context_token, .. } = read(body).await?;
-    Ok((destination.get(&path, &context_token, &caller.turn).await?, place))
+    let (destination, turn) = (&open.door.destination, &caller.turn);
+    let served = match method {
+        Method::Get => Served::Get(destination.get(&path, &context_token, turn).await?),
+        Method::GetProfile => {
+            Served::Profile(destination.get_profile(&path, &context_token, turn).await?)
+        }
+    };
+    Ok((served, place))
 }
 
 /// Reads the only message of a request.

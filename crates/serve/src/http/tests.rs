@@ -29,6 +29,10 @@ impl Situation for Loading {
         vec![part("total", Some(64), Some(32)), part("resident", None, Some(48))]
     }
 
+    fn rss_bytes(&self) -> Option<u64> {
+        Some(8_192)
+    }
+
     fn disk_failing(&self) -> Option<String> {
         Some("the disk quota of 1 MiB is used up".to_owned())
     }
@@ -77,7 +81,15 @@ async fn probes() {
     assert_eq!(ask("/debug/pprof").await.0, StatusCode::NOT_FOUND);
     let (status, body) = ask("/explain?authority=a.b.svc.cluster.local&address=::1").await;
     assert_eq!((status, &*body), (StatusCode::SERVICE_UNAVAILABLE, "the store is being opened\n"));
-    for wrong in ["/explain", "/explain?authority=a&address=x", "/explain?addr=1"] {
+    let (status, body) = ask("/explain/profile?authority=10.1.0.4:80&token=x").await;
+    assert_eq!((status, &*body), (StatusCode::SERVICE_UNAVAILABLE, "the store is being opened\n"));
+    for wrong in [
+        "/explain",
+        "/explain?authority=a&address=x",
+        "/explain?addr=1",
+        "/explain/profile",
+        "/explain/profile?authority=a&address=::1",
+    ] {
         assert_eq!(ask(wrong).await.0, StatusCode::BAD_REQUEST, "{wrong}");
     }
 }
@@ -86,10 +98,8 @@ async fn probes() {
 async fn metrics_are_prometheus_text() {
     let (status, body) = ask("/metrics").await;
     assert_eq!(status, StatusCode::OK);
-    let samples: Vec<_> = body
-        .lines()
-        .filter(|l| !l.starts_with('#') && !l.contains("rss") && !l.contains("_bucket"))
-        .collect();
+    let samples: Vec<_> =
+        body.lines().filter(|l| !l.starts_with('#') && !l.contains("_bucket")).collect();
     expect_test::expect![[r#"
         spillway_objects{kind="Service"} 2
         spillway_objects{kind="Pod"} 7
@@ -113,6 +123,7 @@ async fn metrics_are_prometheus_text() {
         spillway_updates_sent_total{kind="remove"} 0
         spillway_updates_sent_total{kind="no_endpoints"} 0
         spillway_updates_sent_total{kind="keep_alive"} 0
+        spillway_updates_sent_total{kind="profile"} 0
         spillway_connections_refused_total 0
         spillway_watched 0
         spillway_slowest_stream_lag_ms 0
@@ -129,6 +140,7 @@ async fn metrics_are_prometheus_text() {
         spillway_streams_ended_total{reason="stopped"} 0
         spillway_streams_ended_total{reason="ending"} 0
         spillway_streams_ended_total{reason="behind"} 0
+        spillway_streams_ended_total{reason="gone"} 0
         spillway_streams_ended_total{reason="stalled"} 0
         spillway_streams_ended_total{reason="evicted"} 0
         spillway_streams_ended_total{reason="failed"} 0
@@ -139,7 +151,8 @@ async fn metrics_are_prometheus_text() {
         spillway_partial_objects_total{cluster="0",kind="Pod"} 2
         spillway_memory_budget_bytes{part="total"} 64
         spillway_memory_used_bytes{part="total"} 32
-        spillway_memory_used_bytes{part="resident"} 48"#]]
+        spillway_memory_used_bytes{part="resident"} 48
+        spillway_rss_bytes 8192"#]]
     .assert_eq(&samples.join("\n"));
     assert!(body.contains("# TYPE spillway_updates_sent_total counter"), "{body}");
     assert!(body.contains("# TYPE spillway_objects gauge"), "{body}");

@@ -1,18 +1,22 @@
 //! What was typed: the grammar of the command line. What it means is decided one step later, in each
 //! command's `meaning`.
 
+mod ask;
 mod demo;
 mod destination;
 mod get;
 mod go;
+mod profile;
 mod serve;
 mod values;
 
 use std::ffi::OsString;
 
+pub(crate) use ask::{AskArgs, Output};
 pub(crate) use demo::DemoArgs;
 pub(crate) use destination::{DestinationArgs, Meaning};
-pub(crate) use get::{GetArgs, Output};
+pub(crate) use get::GetArgs;
+pub(crate) use profile::ProfileArgs;
 pub(crate) use serve::{LogFormat, LogLevel, ServeArgs};
 
 /// A Destination service for Linkerd whose memory does not grow with the cluster.
@@ -32,6 +36,8 @@ pub(crate) enum Command {
     Destination(Box<DestinationArgs>),
     /// Ask a server what a proxy would get for an authority.
     Get(GetArgs),
+    /// Ask a server what a proxy would know of an authority, or of an address, that it dials.
+    Profile(ProfileArgs),
     /// Show what this is for: a large synthetic cluster, a flood, and lookups meanwhile.
     Demo(DemoArgs),
 }

@@ -63,12 +63,14 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Streams")]
 struct StreamArgs {
-    /// Connections that may be open; one more is closed at once.
-    #[arg(long, value_name = "N", default_value = "20000", value_parser = values::count)]
-    max_connections: usize,
-    /// Streams that may be open; more are refused with ResourceExhausted.
-    #[arg(long, value_name = "N", default_value = "100000", value_parser = values::count)]
-    max_streams: usize,
+    /// Connections that may be open; one more is closed at once [default: 1/8 of --memory, at 24 KiB each, or 20000 where
+    /// memory has no limit].
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    max_connections: Option<usize>,
+    /// Streams that may be open; more are refused with ResourceExhausted [default: 1/4 of --memory, at 4 KiB each, or
+    /// 100000 where memory has no limit].
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    max_streams: Option<usize>,
     /// Of these, on one connection.
     #[arg(long, value_name = "N", default_value = "20000", value_parser = values::count)]
     max_streams_per_connection: usize,
@@ -200,13 +202,15 @@ impl ServeArgs {
         let no_endpoints = self.answer.send_no_endpoints;
         let mut memory = self.memory.map_or_else(Budget::of_cgroup, Budget::of);
         memory.cache_bytes = self.cache_bytes.unwrap_or(memory.cache_bytes);
+        memory.streams_max = self.stream.max_streams.unwrap_or(memory.streams_max);
+        memory.connections_max = self.stream.max_connections.unwrap_or(memory.connections_max);
         Ok(Options {
             addr: self.addr,
             admin_addr: Some(self.admin_addr),
             memory,
             door: DoorLimits {
-                connections_max: self.stream.max_connections,
-                streams_max: self.stream.max_streams,
+                connections_max: memory.connections_max,
+                streams_max: memory.streams_max,
                 streams_per_connection_max: self.stream.max_streams_per_connection,
                 stall: self.stream.stream_stall,
             },

@@ -2,7 +2,7 @@
 
 use model::EndpointsFrom;
 
-use super::{Args, Command, Meaning, try_read};
+use super::{Args, Command, Meaning, Output, try_read};
 
 fn parse(line: &str) -> Result<Command, clap::Error> {
     try_read(line.split_whitespace().map(Into::into)).map(|args| args.command)
@@ -78,6 +78,11 @@ fn memory_is_divided() {
     assert_eq!(memory("--memory 160MiB").cache_bytes, 5 << 20);
     assert_eq!(memory("--memory 160MiB --cache-bytes 3MiB").cache_bytes, 3 << 20);
     assert_eq!(memory(""), spillway::Budget::of_cgroup());
+    let door = |line| serve(line).unwrap().door;
+    let derived = door("--memory 96MiB");
+    assert_eq!((derived.streams_max, derived.connections_max), (6_144, 512));
+    let said = door("--memory 96MiB --max-streams 7 --max-connections 5");
+    assert_eq!((said.streams_max, said.connections_max), (7, 5));
 }
 
 #[test]
@@ -107,7 +112,33 @@ fn bad_values_are_refused_with_a_sentence() {
     refused("get a:1 --addr [web]:1", "HOST:PORT");
     refused("get a:1 --timeout 3parsecs", "not a unit");
     refused("get a:1 -o yaml", "yaml");
+    refused("profile", "AUTHORITY|IP:PORT");
+    refused("profile a:1 --addr nowhere", "HOST:PORT");
+    refused("profile a:1 --timeout 3parsecs", "not a unit");
+    refused("profile a:1 -o yaml", "yaml");
+    refused("profile a:1 --admin-addr :9", "--explain");
+    refused("profile a:1 --explain --watch", "cannot be used with");
+    refused("profile a:1 --explain 10.1.0.4", "10.1.0.4");
     refused("demo --endpoints 5", "5");
+}
+
+#[test]
+fn get_and_profile_ask_alike() {
+    let line = "a:80 --addr :1 --token ns:shop -o wide --timeout 1m --explain";
+    let Ok(Command::Profile(profile)) = parse(&format!("spillway profile {line}")) else {
+        panic!("{line}");
+    };
+    let line = format!("{line} 10.1.0.4 --admin-addr [::1]:2");
+    let Ok(Command::Get(get)) = parse(&format!("spillway get {line}")) else { panic!("{line}") };
+    assert!(profile.explain && get.explain.is_some());
+    assert_eq!((&*profile.authority, &*get.authority), ("a:80", "a:80"));
+    for ask in [&profile.ask, &get.ask] {
+        assert_eq!((&*ask.addr, &*ask.token), ("http://127.0.0.1:1", "ns:shop"));
+        assert_eq!((ask.output, ask.watch), (Output::Wide, false));
+        assert_eq!(ask.timeout, std::time::Duration::from_secs(60));
+    }
+    assert_eq!(profile.ask.admin_addr, "http://127.0.0.1:9996");
+    assert_eq!(get.ask.admin_addr, "http://[::1]:2");
 }
 
 #[test]

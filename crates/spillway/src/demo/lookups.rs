@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::get::{Answers, ask, connect};
+use crate::client::{self, connect};
+use crate::get::{Answers, ask};
 
 /// How long lookups took.
 #[derive(Debug, Default)]
@@ -50,7 +51,7 @@ impl Times {
 const TOKEN: &str = r#"{"ns":"demo","nodeName":"","pod":"client-0"}"#;
 
 /// A connection.
-pub(super) struct Client(crate::get::Client);
+pub(super) struct Client(client::Client);
 
 impl Client {
     pub(super) async fn connect(url: &str) -> anyhow::Result<Client> {

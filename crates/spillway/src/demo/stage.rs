@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ingest::Delivery;
 use spillway::Running;
+use spillway::memory::rss_bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -11,7 +12,6 @@ use tokio::time::Instant;
 use super::cluster::Cluster;
 use super::lookups::{Client, Streams, Times};
 use super::screen::{Screen, bar, count, mib, ms};
-use crate::process::rss_bytes;
 
 /// How long the cluster is watched while it changes.
 const WATCH_TIME: Duration = Duration::from_secs(6);

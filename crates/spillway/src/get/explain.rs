@@ -2,48 +2,22 @@
 
 use std::net::IpAddr;
 
-use anyhow::Context as _;
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
 use serve::Explanation;
 
 use crate::args::{GetArgs, Output};
-use crate::print;
-
-/// An explanation is a few KiB; whatever is larger is none.
-const BODY_BYTES_MAX: usize = 1 << 20;
+use crate::{client, print};
 
 /// Asks the server's admin address, and prints what it says.
 pub(super) async fn run(args: &GetArgs, address: IpAddr) -> anyhow::Result<()> {
-    let late = || format!("no answer from {} within {:?}", args.admin_addr, args.timeout);
-    let asked = tokio::time::timeout(args.timeout, ask(args, address));
-    let explanation = asked.await.with_context(late)??;
-    print::text(&match args.output {
+    let (ask, address) = (&args.ask, address.to_string());
+    let parameters =
+        [("authority", &*args.authority), ("token", &*ask.token), ("address", &*address)];
+    let asked = client::explanation(&ask.admin_addr, "/explain", &parameters);
+    let explanation = client::in_time(&ask.admin_addr, ask.timeout, asked).await?;
+    print::text(&match ask.output {
         Output::Json => serde_json::to_string(&explanation)? + "\n",
         Output::Table | Output::Wide => text(&explanation),
     })
-}
-
-async fn ask(args: &GetArgs, address: IpAddr) -> anyhow::Result<Explanation> {
-    let query = form_urlencoded::Serializer::new(String::new())
-        .append_pair("authority", &args.authority)
-        .append_pair("token", &args.token)
-        .append_pair("address", &address.to_string())
-        .finish();
-    let url = format!("{}/explain?{query}", args.admin_addr);
-    let failed = || format!("cannot ask {}", args.admin_addr.trim_start_matches("http://"));
-    let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
-    let response = client.get(url.parse()?).await.with_context(failed)?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| anyhow::anyhow!(error)).with_context(failed)?.to_bytes();
-    if !status.is_success() {
-        anyhow::bail!("{}", String::from_utf8_lossy(&body).trim_end());
-    }
-    serde_json::from_slice(&body)
-        .context("the server's answer can't be read; is it as new as this?")
 }
 
 /// As a human reads it: the verdict, what was asked, and a paragraph for each endpoint.

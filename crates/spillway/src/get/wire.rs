@@ -1,12 +1,12 @@
 //! Linkerd's messages → plain values, for clients. Total but for an address that is none.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use linkerd2_proxy_api::destination as pb;
 use linkerd2_proxy_api::net;
 
 use super::held::{Address, Endpoint};
+use crate::client;
 
 /// One message.
 #[derive(Debug)]
@@ -38,12 +38,8 @@ pub(super) fn update(message: pb::Update) -> anyhow::Result<Option<Update>> {
 }
 
 fn address(addr: Option<net::TcpAddress>) -> anyhow::Result<Address> {
-    let missing = || anyhow::anyhow!("the server sent an endpoint without an address");
-    let addr = addr.ok_or_else(missing)?;
-    let ip: IpAddr = addr.ip.ok_or_else(missing)?.try_into()?;
-    let port = u16::try_from(addr.port)
-        .map_err(|_| anyhow::anyhow!("the server sent port {} of {ip}", addr.port))?;
-    Ok(Address { ip, port })
+    let addr = client::address(addr)?;
+    Ok(Address { ip: addr.ip(), port: addr.port() })
 }
 
 fn endpoint(addr: pb::WeightedAddr) -> anyhow::Result<Endpoint> {

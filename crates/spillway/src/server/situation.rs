@@ -99,6 +99,10 @@ impl serve::Situation for Situation {
         memory.parts().into_iter().map(part).chain([resident]).collect()
     }
 
+    fn rss_bytes(&self) -> Option<u64> {
+        memory::rss_bytes()
+    }
+
     fn disk_failing(&self) -> Option<String> {
         self.now()?.reader.disk().failing()
     }

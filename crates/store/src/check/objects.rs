@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use model::Kind;
+use model::{ClusterId, Kind, ObjectName, Source, Template};
 
 use super::Faults;
+use crate::addresses::instances;
 use crate::key::{self, KeyReader, Undone};
-use crate::record::{self, v2};
+use crate::record::{self, v3};
+use crate::template::host_ports;
 use crate::write::Work;
-use crate::{Error, apply};
+use crate::{Error, addresses, apply};
 
 impl Work<'_> {
     pub(super) fn check_objects(&self, faults: &mut Faults) -> Result<(), Error> {
         let mut objects = [0u64; 16];
         let mut slices = 0;
         let mut named = 0;
+        let mut addresses = 0;
         for entry in self.tables.objects.iter()? {
             let (key, value) = entry?;
-            let object: v2::Object = record::decode(value.value())?;
+            let object: v3::Object = record::decode(value.value())?;
             let kind = key.value().get(2).copied().and_then(kind);
             let (Some(kind), Some(name)) = (kind, key::object_name(key.value())) else {
                 faults.add("objects", format_args!("{:?} is no key", key.value()));
@@ -28,9 +31,12 @@ impl Work<'_> {
                 faults.add("objects", format_args!("{name}: number {id} was never given out"));
             }
             objects[kind as usize] += u64::from(object.body.is_some());
+            let cluster = ClusterId(KeyReader(key.value()).u16().unwrap_or(0));
+            let source = Source { cluster, kind };
+            addresses += self.check_owned(source, &name, object.body.as_ref(), faults)?;
             let own = match object.body {
-                Some(v2::Body::Slice) => vec![object.id],
-                Some(v2::Body::Subsets(ids)) => ids,
+                Some(v3::Body::Slice) => vec![object.id],
+                Some(v3::Body::Subsets(ids)) => ids,
                 _ => Vec::new(),
             };
             slices += own.len() as u64;
@@ -50,13 +56,48 @@ impl Work<'_> {
             faults.equal("meta", kind.name(), is, should);
         }
         faults.equal("slices", "rows", self.tables.slices.len()?, slices);
-        let mut naming = 0;
+        faults.equal("addresses", "rows", self.tables.addresses.len()?, addresses);
+        let (mut naming, mut hostnames) = (0, 0);
         for entry in self.tables.slices.iter()? {
-            let slice: v2::Slice = record::decode(entry?.1.value())?;
+            let (id, slice) = entry?;
+            let slice: v3::Slice = record::decode(slice.value())?;
             naming += u64::from(slice.service.is_some());
+            let id = KeyReader(id.value()).u32().unwrap_or(0);
+            for key in instances(id, Some(&slice)) {
+                hostnames += 1;
+                if self.tables.instances.get(&key)?.is_none() {
+                    faults.add("instances", format_args!("{key:?} is not there"));
+                }
+            }
         }
+        faults.equal("instances", "rows", self.tables.instances.len()?, hostnames);
         faults.equal("objects", "slices that name a Service", named, naming);
         self.check_services(faults)
+    }
+
+    /// Gives how many addresses an object owns.
+    fn check_owned(
+        &self,
+        source: Source,
+        name: &ObjectName,
+        body: Option<&v3::Body>,
+        faults: &mut Faults,
+    ) -> Result<u64, Error> {
+        let owned = match body {
+            Some(v3::Body::Workload(workload)) => {
+                let template = Template::from(self.interned::<v3::Template>(workload.template)?);
+                let host_ports = host_ports(&template);
+                addresses::of_workload(source, name, workload, &template.name_prefix, &host_ports)
+            }
+            Some(v3::Body::Service(service)) => addresses::of_service(source, name, Some(service)),
+            _ => return Ok(0),
+        };
+        for key in &owned {
+            if self.tables.addresses.get(key)?.is_none() {
+                faults.add("addresses", format_args!("{key:?} of {name} is not there"));
+            }
+        }
+        Ok(owned.len() as u64)
     }
 
     /// A Service is remembered for as long as anything has its number.
@@ -83,7 +124,7 @@ impl Work<'_> {
             faults.add("slices", format_args!("{id} is not there"));
             return Ok(());
         };
-        let slice: v2::Slice = record::decode(bytes.value())?;
+        let slice: v3::Slice = record::decode(bytes.value())?;
         if slice.object != object {
             faults.add("slices", format_args!("{id} belongs to another object"));
         }
@@ -110,7 +151,7 @@ impl Work<'_> {
         for entry in self.tables.revisions.iter()? {
             let (key, value) = entry?;
             let revision = KeyReader(key.value()).u64().unwrap_or(0);
-            let touched: v2::Touched = record::decode(value.value())?;
+            let touched: v3::Touched = record::decode(value.value())?;
             let found = by_revision.remove(&revision).unwrap_or_default();
             if found != (touched.entries, touched.bytes) {
                 let told = (touched.entries, touched.bytes);
@@ -134,14 +175,14 @@ impl Work<'_> {
 /// Can it be read, should somebody ask for that revision?
 fn check_undone(what: &Undone, value: &[u8]) -> Result<(), Error> {
     match what {
-        Undone::Object => record::decode::<Option<v2::Service>>(value).map(drop),
-        Undone::Address(_) => record::decode::<v2::UndoneRows>(value).map(drop),
+        Undone::Object => record::decode::<Option<v3::Service>>(value).map(drop),
+        Undone::Address(_) => record::decode::<v3::UndoneRows>(value).map(drop),
         Undone::Signature(signature) => {
             let count = KeyReader(value).u64().ok_or_else(|| Error::Damaged {
                 what: "undo",
                 reason: "a count is too short".to_owned(),
             });
-            count.and_then(|_| record::decode::<v2::Signature>(signature).map(drop))
+            count.and_then(|_| record::decode::<v3::Signature>(signature).map(drop))
         }
     }
 }

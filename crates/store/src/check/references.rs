@@ -2,7 +2,7 @@
 
 use super::Faults;
 use crate::key::{self, KeyReader};
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::slices::texts;
 use crate::write::Work;
 use crate::{Error, wake};
@@ -36,7 +36,7 @@ impl Work<'_> {
             for entry in self.tables.interned.range(&from, &to)? {
                 let (key, value) = entry?;
                 let id = KeyReader(key.value()).u32().unwrap_or(0);
-                let value: v2::Interned = record::decode(value.value())?;
+                let value: v3::Interned = record::decode(value.value())?;
                 interned += 1;
                 unused += u64::from(value.refs == 0);
                 let should = counts.counts[(id - first) as usize];
@@ -60,7 +60,7 @@ impl Work<'_> {
     fn check_interned(
         &self,
         id: u32,
-        value: &v2::Interned,
+        value: &v3::Interned,
         faults: &mut Faults,
     ) -> Result<(), Error> {
         let by_hash = key::interned_id(value.hash, id);
@@ -80,8 +80,8 @@ impl Work<'_> {
     fn references(&self, first: u32, last: u32) -> Result<Counts, Error> {
         let mut counts = Counts { first, counts: vec![0; (last - first) as usize + 1] };
         for entry in self.tables.objects.iter()? {
-            let object: v2::Object = record::decode(entry?.1.value())?;
-            if let Some(v2::Body::Workload(workload)) = object.body {
+            let object: v3::Object = record::decode(entry?.1.value())?;
+            if let Some(v3::Body::Workload(workload)) = object.body {
                 counts.add(workload.template);
                 if workload.node != 0 {
                     counts.add(workload.node);
@@ -89,7 +89,7 @@ impl Work<'_> {
             }
         }
         for entry in self.tables.slices.iter()? {
-            let slice: v2::Slice = record::decode(entry?.1.value())?;
+            let slice: v3::Slice = record::decode(entry?.1.value())?;
             counts.add(slice.meta);
             texts(&slice).into_iter().for_each(|text| counts.add(text));
         }

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::dirty::{group, row_key};
 use crate::join::ranked;
 use crate::key::{self, KeyReader, ServiceId, SliceId};
-use crate::record::{self, v2};
+use crate::record::{self, v3};
 use crate::rows::{contested, signature};
 use crate::slices::{name_of, workload_key};
 use crate::workload::ClaimKey;
@@ -76,7 +76,7 @@ impl Work<'_> {
                 expected.rows += 1;
                 let found = self.tables.endpoints.get(key.write(service).as_slice())?;
                 let found =
-                    found.map(|found| record::decode::<v2::Row>(found.value())).transpose()?;
+                    found.map(|found| record::decode::<v3::Row>(found.value())).transpose()?;
                 if found.as_ref() != Some(row) {
                     faults.add(
                         "endpoints",
@@ -98,7 +98,8 @@ impl Work<'_> {
             }
             for key in contested(&rows).into_iter().filter(|key| key.slice == id) {
                 expected.contested += 1;
-                if self.tables.contested.get(key::contested(key).as_slice())?.is_none() {
+                let index = key::contested(service, key);
+                if self.tables.contested.get(index.as_slice())?.is_none() {
                     faults.add("contested", format_args!("{key:?} is not there"));
                 }
             }
@@ -110,8 +111,8 @@ impl Work<'_> {
     fn check_claim(
         &mut self,
         id: SliceId,
-        slice: &v2::Slice,
-        endpoint: &v2::SliceEndpoint,
+        slice: &v3::Slice,
+        endpoint: &v3::SliceEndpoint,
         expected: &mut Expected,
         faults: &mut Faults,
     ) -> Result<ClaimKey, Error> {

@@ -32,7 +32,10 @@ fn fill(writer: &mut Writer) {
             endpoints,
         })
     };
-    let service = || Object::Service(model::Service::default());
+    let service = || {
+        let cluster_ips = vec![ip(false, 9)];
+        Object::Service(model::Service { cluster_ips, ..model::Service::default() })
+    };
     writer
         .commit(
             NOW,
@@ -102,5 +105,5 @@ fn a_row_that_is_missing_is_found() {
             assert!(!found, "{name}: {key:?} is not missed");
         }
     }
-    assert_eq!(tables, 14);
+    assert_eq!(tables, 16);
 }

@@ -5,13 +5,13 @@ use bincode::Encode;
 
 use super::{file, key, record};
 use crate::key as keys;
-use crate::record::v2::Name;
+use crate::record::v3::Name;
 use crate::record::{encode, sample};
 use crate::tests::fixture::{Random, ip, source};
 use crate::{Birth, Error};
 
 /// A file of this format, with rows in every table.
-const FILE: &[u8] = include_bytes!("../tests/formats/format-2.redb");
+const FILE: &[u8] = include_bytes!("../tests/formats/format-3.redb");
 
 /// How many mutations, of those that are usual and those of a long run.
 fn rounds(usual: u64, long: u64) -> u64 {
@@ -89,7 +89,7 @@ fn damaged_keys_are_none_or_what_they_say() {
         row.write(2),
         keys::RowKey { ip: ip(false, 9), ..row }.write(2),
         keys::claim(claim),
-        keys::contested(row),
+        keys::contested(2, row),
         keys::hostname(2, "cart-0", row),
         undo(keys::Undone::Object),
         undo(keys::Undone::Signature(encode(&sample::signature()).unwrap())),

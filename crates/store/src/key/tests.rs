@@ -51,6 +51,21 @@ fn names() -> impl Strategy<Value = String> {
     prop_oneof!["a{0,3}", "[ab]{0,2}", "[a-z0-9.-]{0,20}"]
 }
 
+/// Whose an address may be, with the parts that its key is made of.
+fn owners() -> impl Strategy<Value = (u8, String, String, u16, u32)> {
+    (1..=4_u8, names(), names(), any::<u16>(), numbers())
+}
+
+fn owner((sort, namespace, name, port, template): &(u8, String, String, u16, u32)) -> Owner<'_> {
+    let named = Named { template: *template, name: name.as_bytes() };
+    match sort {
+        1 => Owner::Service { namespace, name },
+        2 => Owner::Pod(named),
+        3 => Owner::HostPort(*port, named),
+        _ => Owner::External(named),
+    }
+}
+
 fn sources() -> impl Strategy<Value = Source> {
     let clusters = prop_oneof![0..2_u16, 255..258_u16, Just(u16::MAX)];
     (clusters, proptest::sample::select(Kind::ALL.to_vec()))
@@ -89,6 +104,29 @@ fn short<T>(key: &[u8], read: impl Fn(&[u8]) -> Option<T>) -> Result<(), TestCas
 }
 
 proptest! {
+    #[test]
+    fn owners_of_an_address_are_in_the_order_in_which_they_are_looked_for(
+        (a, b) in (owners(), owners()), (one, two) in (addresses(), addresses()), cluster in any::<u16>()
+    ) {
+        let (cluster, a, b) = (ClusterId(cluster), owner(&a), owner(&b));
+        let (first, second) = (a.write(cluster, one), b.write(cluster, one));
+        let prefix = address(cluster, one);
+        prop_assert_eq!(Owner::read(rest(&first, prefix.len())), Some(a.clone()));
+        sorts((&first, &a), (&second, &b))?;
+        just(&prefix, &first, true)?;
+        let same = one.to_canonical() == two.to_canonical();
+        just(&prefix, &b.write(cluster, two), same)?;
+    }
+
+    #[test]
+    fn instances_of_a_hostname_are_together(
+        service_id in numbers(), (one, two) in (names(), names()), slice in numbers()
+    ) {
+        let prefix = hostname_prefix(service_id, &one);
+        just(&prefix, &instance(service_id, &one, slice), true)?;
+        just(&prefix, &instance(service_id, &two, slice), one == two)?;
+    }
+
     #[test]
     fn the_range_of_a_prefix_has_what_begins_with_it(
         prefix in vec(prop_oneof![Just(0_u8), Just(0xff), any::<u8>()], 0..12),
@@ -156,10 +194,10 @@ proptest! {
     }
 
     #[test]
-    fn contested_keys_sort_by_slice_first(a in rows(), b in rows()) {
-        let order = |row: RowKey| (row.slice, row.workload, row.ip);
-        sorts((&contested(a), order(a)), (&contested(b), order(b)))?;
-        just(&id(a.slice), &contested(b), a.slice == b.slice)?;
+    fn contested_keys_sort_by_slice_first(a in rows(), b in rows(), (c, d) in (numbers(), numbers())) {
+        let order = |service: u32, row: RowKey| (row.slice, service, row.workload, row.ip);
+        sorts((&contested(c, a), order(c, a)), (&contested(d, b), order(d, b)))?;
+        just(&contested_of(a.slice, c), &contested(d, b), (a.slice, c) == (b.slice, d))?;
     }
 
     #[test]

@@ -8,54 +8,54 @@ use model::{
     ServicePort, SliceMeta, SlicePort, Template, WorkloadKind,
 };
 
-use super::v2;
+use super::v3;
 
-impl From<IpAddr> for v2::Ip {
-    fn from(ip: IpAddr) -> v2::Ip {
+impl From<IpAddr> for v3::Ip {
+    fn from(ip: IpAddr) -> v3::Ip {
         match ip {
-            IpAddr::V4(ip) => v2::Ip::V4(ip.octets()),
-            IpAddr::V6(ip) => v2::Ip::V6(ip.octets()),
+            IpAddr::V4(ip) => v3::Ip::V4(ip.octets()),
+            IpAddr::V6(ip) => v3::Ip::V6(ip.octets()),
         }
     }
 }
 
-impl From<v2::Ip> for IpAddr {
-    fn from(ip: v2::Ip) -> IpAddr {
+impl From<v3::Ip> for IpAddr {
+    fn from(ip: v3::Ip) -> IpAddr {
         match ip {
-            v2::Ip::V4(octets) => octets.into(),
-            v2::Ip::V6(octets) => octets.into(),
+            v3::Ip::V4(octets) => octets.into(),
+            v3::Ip::V6(octets) => octets.into(),
         }
     }
 }
 
-fn ports(set: &PortSet) -> v2::Ports {
+fn ports(set: &PortSet) -> v3::Ports {
     set.ranges().to_vec()
 }
 
-fn owner(owner: &OwnerRef) -> v2::Owner {
-    v2::Owner { kind: owner.kind.clone(), name: owner.name.clone() }
+fn owner(owner: &OwnerRef) -> v3::Owner {
+    v3::Owner { kind: owner.kind.clone(), name: owner.name.clone() }
 }
 
-impl From<v2::Owner> for OwnerRef {
-    fn from(owner: v2::Owner) -> OwnerRef {
+impl From<v3::Owner> for OwnerRef {
+    fn from(owner: v3::Owner) -> OwnerRef {
         OwnerRef { kind: owner.kind, name: owner.name }
     }
 }
 
 /// The record of an owner that is perhaps there.
-pub(crate) fn owned(found: Option<&OwnerRef>) -> v2::Body {
-    v2::Body::Owned { owner: found.map(owner) }
+pub(crate) fn owned(found: Option<&OwnerRef>) -> v3::Body {
+    v3::Body::Owned { owner: found.map(owner) }
 }
 
-impl From<&Service> for v2::Service {
-    fn from(service: &Service) -> v2::Service {
-        let port = |port: &ServicePort| v2::ServicePort {
+impl From<&Service> for v3::Service {
+    fn from(service: &Service) -> v3::Service {
+        let port = |port: &ServicePort| v3::ServicePort {
             name: port.name.clone(),
             port: port.port,
             tcp: port.tcp,
         };
         let Discovery { cluster, service: name, members, local_member } = service.discovery.clone();
-        v2::Service {
+        v3::Service {
             ports: service.ports.iter().map(port).collect(),
             external_name: service.external_name,
             local_traffic: service.local_traffic,
@@ -66,11 +66,11 @@ impl From<&Service> for v2::Service {
     }
 }
 
-impl From<v2::Service> for Service {
-    fn from(record: v2::Service) -> Service {
+impl From<v3::Service> for Service {
+    fn from(record: v3::Service) -> Service {
         let [cluster, service, members, local_member] = record.discovery;
         let port =
-            |port: v2::ServicePort| ServicePort { name: port.name, port: port.port, tcp: port.tcp };
+            |port: v3::ServicePort| ServicePort { name: port.name, port: port.port, tcp: port.tcp };
         Service {
             ports: record.ports.into_iter().map(port).collect(),
             external_name: record.external_name,
@@ -85,7 +85,7 @@ impl From<v2::Service> for Service {
 const OPERATORS: [Operator; 4] =
     [Operator::In, Operator::NotIn, Operator::Exists, Operator::DoesNotExist];
 
-fn selector(selector: &Selector) -> v2::Selector {
+fn selector(selector: &Selector) -> v3::Selector {
     let requirement = |requirement: &Requirement| {
         let operator = OPERATORS.iter().position(|known| *known == requirement.operator);
         (requirement.key.clone(), operator.unwrap_or(0) as u8, requirement.values.clone())
@@ -93,7 +93,7 @@ fn selector(selector: &Selector) -> v2::Selector {
     selector.requirements.iter().map(requirement).collect()
 }
 
-fn unselector(record: v2::Selector) -> Selector {
+fn unselector(record: v3::Selector) -> Selector {
     let requirement = |(key, operator, values)| {
         let operator = OPERATORS[usize::from(operator) % OPERATORS.len()];
         Requirement { key, operator, values }
@@ -101,29 +101,29 @@ fn unselector(record: v2::Selector) -> Selector {
     Selector { requirements: record.into_iter().map(requirement).collect() }
 }
 
-impl From<&Server> for v2::Server {
-    fn from(server: &Server) -> v2::Server {
-        v2::Server {
+impl From<&Server> for v3::Server {
+    fn from(server: &Server) -> v3::Server {
+        v3::Server {
             opaque: server.opaque,
             pods: server.pods.as_ref().map(selector),
             workloads: server.workloads.as_ref().map(selector),
             port: match &server.port {
-                ServerPort::Number(number) => v2::ServerPort::Number(*number),
-                ServerPort::Name(name) => v2::ServerPort::Name(name.clone()),
+                ServerPort::Number(number) => v3::ServerPort::Number(*number),
+                ServerPort::Name(name) => v3::ServerPort::Name(name.clone()),
             },
         }
     }
 }
 
-impl From<v2::Server> for Server {
-    fn from(record: v2::Server) -> Server {
+impl From<v3::Server> for Server {
+    fn from(record: v3::Server) -> Server {
         Server {
             opaque: record.opaque,
             pods: record.pods.map(unselector),
             workloads: record.workloads.map(unselector),
             port: match record.port {
-                v2::ServerPort::Number(number) => ServerPort::Number(number),
-                v2::ServerPort::Name(name) => ServerPort::Name(name),
+                v3::ServerPort::Number(number) => ServerPort::Number(number),
+                v3::ServerPort::Name(name) => ServerPort::Name(name),
             },
         }
     }
@@ -132,9 +132,18 @@ impl From<v2::Server> for Server {
 /// The record of a phase.
 pub(crate) fn phase(phase: Phase) -> u8 {
     match phase {
-        Phase::Pending => 0,
-        Phase::Running => 1,
-        Phase::Finished => 2,
+        Phase::Pending => v3::Workload::PENDING,
+        Phase::Running => v3::Workload::RUNNING,
+        Phase::Finished => v3::Workload::FINISHED,
+    }
+}
+
+/// The phase of a record's number.
+pub(crate) fn phase_of(number: u8) -> Phase {
+    match number {
+        v3::Workload::RUNNING => Phase::Running,
+        v3::Workload::FINISHED => Phase::Finished,
+        _ => Phase::Pending,
     }
 }
 
@@ -159,9 +168,9 @@ fn kind(external: bool) -> WorkloadKind {
 }
 
 /// The record of a cluster's template.
-pub(crate) fn template(cluster: ClusterId, template: &Template) -> v2::Template {
+pub(crate) fn template(cluster: ClusterId, template: &Template) -> v3::Template {
     let port = |port: &ContainerPort| (port.name.clone(), port.port, port.host_port);
-    v2::Template {
+    v3::Template {
         cluster: cluster.0,
         external: template.kind == WorkloadKind::External,
         namespace: template.namespace.clone(),
@@ -177,8 +186,8 @@ pub(crate) fn template(cluster: ClusterId, template: &Template) -> v2::Template 
     }
 }
 
-impl From<v2::Template> for Template {
-    fn from(record: v2::Template) -> Template {
+impl From<v3::Template> for Template {
+    fn from(record: v3::Template) -> Template {
         let port = |(name, port, host_port)| ContainerPort { name, port, host_port };
         Template {
             kind: kind(record.external),
@@ -196,9 +205,9 @@ impl From<v2::Template> for Template {
     }
 }
 
-impl From<&Metadata> for v2::Metadata {
-    fn from(metadata: &Metadata) -> v2::Metadata {
-        v2::Metadata {
+impl From<&Metadata> for v3::Metadata {
+    fn from(metadata: &Metadata) -> v3::Metadata {
+        v3::Metadata {
             external: metadata.kind == WorkloadKind::External,
             namespace: metadata.namespace.clone(),
             control_plane_ns: metadata.control_plane_ns.clone(),
@@ -215,8 +224,8 @@ impl From<&Metadata> for v2::Metadata {
     }
 }
 
-impl From<v2::Metadata> for Metadata {
-    fn from(record: v2::Metadata) -> Metadata {
+impl From<v3::Metadata> for Metadata {
+    fn from(record: v3::Metadata) -> Metadata {
         Metadata {
             kind: kind(record.external),
             namespace: record.namespace,
@@ -234,10 +243,10 @@ impl From<v2::Metadata> for Metadata {
     }
 }
 
-impl From<&SliceMeta> for v2::SliceMeta {
-    fn from(meta: &SliceMeta) -> v2::SliceMeta {
+impl From<&SliceMeta> for v3::SliceMeta {
+    fn from(meta: &SliceMeta) -> v3::SliceMeta {
         let port = |port: &SlicePort| (port.name.clone(), port.port);
-        v2::SliceMeta {
+        v3::SliceMeta {
             ports: meta.ports.as_ref().map(|ports| ports.iter().map(port).collect()),
             mirror_cluster: meta.mirror_cluster.clone(),
             remote_service: meta.remote_service.clone(),
@@ -246,8 +255,8 @@ impl From<&SliceMeta> for v2::SliceMeta {
     }
 }
 
-impl From<v2::SliceMeta> for SliceMeta {
-    fn from(record: v2::SliceMeta) -> SliceMeta {
+impl From<v3::SliceMeta> for SliceMeta {
+    fn from(record: v3::SliceMeta) -> SliceMeta {
         let port = |(name, port)| SlicePort { name, port };
         SliceMeta {
             ports: record.ports.map(|ports| ports.into_iter().map(port).collect()),
@@ -258,38 +267,38 @@ impl From<v2::SliceMeta> for SliceMeta {
     }
 }
 
-impl From<&str> for v2::Version {
-    fn from(version: &str) -> v2::Version {
+impl From<&str> for v3::Version {
+    fn from(version: &str) -> v3::Version {
         match version.parse::<u64>() {
             // Other spellings of a number are other versions.
-            Ok(number) if number.to_string() == version => v2::Version::Number(number),
-            _ => v2::Version::Text(version.to_owned()),
+            Ok(number) if number.to_string() == version => v3::Version::Number(number),
+            _ => v3::Version::Text(version.to_owned()),
         }
     }
 }
 
-impl From<v2::Version> for ResourceVersion {
-    fn from(version: v2::Version) -> ResourceVersion {
+impl From<v3::Version> for ResourceVersion {
+    fn from(version: v3::Version) -> ResourceVersion {
         ResourceVersion(match version {
-            v2::Version::Number(number) => number.to_string(),
-            v2::Version::Text(text) => text,
+            v3::Version::Number(number) => number.to_string(),
+            v3::Version::Text(text) => text,
         })
     }
 }
 
 /// A workload's name within its row.
-pub(crate) fn name(name: &str, prefix: &str) -> v2::Name {
+pub(crate) fn name(name: &str, prefix: &str) -> v3::Name {
     match name.strip_prefix(prefix) {
-        Some(suffix) => v2::Name::Suffix(suffix.to_owned()),
-        None => v2::Name::Whole(name.to_owned()),
+        Some(suffix) => v3::Name::Suffix(suffix.to_owned()),
+        None => v3::Name::Whole(name.to_owned()),
     }
 }
 
 /// The name in a row, whole.
-pub(crate) fn unname(name: v2::Name, prefix: &str) -> String {
+pub(crate) fn unname(name: v3::Name, prefix: &str) -> String {
     match name {
-        v2::Name::Whole(name) => name,
-        v2::Name::Suffix(suffix) => [prefix, &suffix].concat(),
+        v3::Name::Whole(name) => name,
+        v3::Name::Suffix(suffix) => [prefix, &suffix].concat(),
     }
 }
 

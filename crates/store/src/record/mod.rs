@@ -1,14 +1,16 @@
 //! Records: bytes of values, behind a version byte. The only room that knows bincode.
 
 pub(crate) mod convert;
-pub(crate) mod v2;
+mod endpoint;
+mod profile;
+pub(crate) mod v3;
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 
 use crate::Error;
 
 /// The version byte of records written now.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Most records are shorter, so that encoding them takes one allocation.
 const ENCODED_BYTES_USUAL: usize = 96;

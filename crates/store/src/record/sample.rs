@@ -1,10 +1,10 @@
 //! A full value of each record: no field is empty, none equals its neighbour, and numbers need more than one byte
 //! where they can, so that two fields that change places are seen.
 
-use super::v2::{
-    Body, Checkpoint, Interned, Ip, Meta, Metadata, Name, Object, Owner, Peer, Row, Server,
-    ServerPort, Service, ServicePort, Signature, Slice, SliceEndpoint, SliceMeta, Template,
-    Touched, UndoneRows, Version, Workload,
+use super::v3::{
+    Body, Checkpoint, Interned, Ip, Meta, Metadata, Name, Object, Owner, Peer, Profile,
+    RequestPart, ResponsePart, RetryBudget, Route, Row, Server, ServerPort, Service, ServicePort,
+    Signature, Slice, SliceEndpoint, SliceMeta, Template, Touched, UndoneRows, Version, Workload,
 };
 
 fn v6() -> Ip {
@@ -41,9 +41,7 @@ pub(crate) fn workload() -> Workload {
     Workload {
         template: 251,
         node: 65_536,
-        phase: 1,
-        deleting: true,
-        host_network: false,
+        state: Workload::state(Workload::RUNNING, true, false),
         ips: vec![Ip::V4([10, 0, 0, 7])],
         host_ips: vec![v6()],
     }
@@ -59,6 +57,34 @@ pub(crate) fn server() -> Server {
     }
 }
 
+fn profile() -> Profile {
+    use RequestPart::{All, Any, Method, Not, Path};
+    use ResponsePart as Response;
+    let condition = vec![All(2), Method("GET".to_owned()), Not, Any(1), Path("/a".to_owned())];
+    let failed = vec![
+        Response::All(2),
+        Response::Status { min: 500, max: 599 },
+        Response::Any(1),
+        Response::Not,
+        Response::Status { min: 501, max: 0 },
+    ];
+    Profile {
+        routes: vec![Route {
+            name: "r".to_owned(),
+            condition,
+            responses: vec![(failed, true)],
+            retryable: true,
+            timeout_ns: -250_000_000,
+        }],
+        retry_budget: Some(RetryBudget {
+            ratio: 0.2_f32.to_bits(),
+            min_retries_per_second: 10,
+            ttl_ns: 10_000_000_000,
+        }),
+        dst_overrides: vec![("a.shop.svc.k.test".to_owned(), 9_000)],
+    }
+}
+
 /// Objects: one of each body, a stub, and one whose version is no number.
 pub(crate) fn objects() -> Vec<Object> {
     let bodies = [
@@ -70,6 +96,8 @@ pub(crate) fn objects() -> Vec<Object> {
         Body::Owned { owner: Some(owner()) },
         Body::Server(server()),
         Body::Server(Server { port: ServerPort::Number(8_080), ..server() }),
+        Body::Profile(None),
+        Body::Profile(Some(profile())),
     ];
     let mut objects: Vec<_> = bodies.into_iter().map(|body| object(Some(body))).collect();
     objects.push(object(None));

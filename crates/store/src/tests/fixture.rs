@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use model::{
-    Change, ClusterId, Family, Key, Kind, Metadata, Object, ObjectName, OwnerRef, Phase, PortSet,
-    ResourceVersion, Server, ServerPort, Service, Slice, SliceEndpoint, SliceMeta, SlicePort,
-    Source, Target, Template, Time, Workload, WorkloadKind,
+    Change, ClusterId, ContainerPort, Family, Key, Kind, Metadata, Object, ObjectName, OwnerRef,
+    Phase, PortSet, ResourceVersion, Server, ServerPort, Service, ServiceProfile, Slice,
+    SliceEndpoint, SliceMeta, SlicePort, Source, Target, Template, Time, Workload, WorkloadKind,
 };
 
 use crate::{Config, Fsync, Undo};
@@ -120,8 +120,14 @@ pub(crate) fn pod(service_account: &str) -> Object {
 pub(crate) fn random_object(random: &mut Random, kind: Kind) -> Object {
     match kind {
         Kind::Service => {
-            Object::Service(Service { local_traffic: random.chance(50), ..Service::default() })
+            let ips = 0..random.below(3);
+            Object::Service(Service {
+                local_traffic: random.chance(50),
+                cluster_ips: ips.map(|_| random_owned_ip(random)).collect(),
+                ..Service::default()
+            })
         }
+        Kind::ServiceProfile => Object::Profile(random.chance(70).then(ServiceProfile::default)),
         Kind::Pod | Kind::ExternalWorkload => {
             let Object::Workload(mut workload) = pod(&format!("sa-{}", random.below(2))) else {
                 unreachable!("a pod is a workload")
@@ -133,6 +139,20 @@ pub(crate) fn random_object(random: &mut Random, kind: Kind) -> Object {
             let prefix = ["", "pod-", "other-"][random.below(3) as usize];
             prefix.clone_into(&mut workload.template.name_prefix);
             workload.node = Some(format!("node-{}", random.below(2)));
+            if kind == Kind::ExternalWorkload {
+                workload.template.kind = WorkloadKind::External;
+            }
+            let port =
+                |port: u16, host_port| ContainerPort { name: String::new(), port, host_port };
+            let ports = (0..random.below(3) as u16)
+                .map(|n| port(80 + n, random.chance(50).then_some(90 + n)));
+            workload.template.ports = ports.collect();
+            workload.ips = (0..random.below(3)).map(|_| random_owned_ip(random)).collect();
+            workload.host_ips = (0..random.below(3)).map(|_| random_owned_ip(random)).collect();
+            workload.host_network = random.chance(20);
+            workload.deleting = random.chance(20);
+            let phases = [Phase::Running, Phase::Running, Phase::Pending, Phase::Finished];
+            workload.phase = phases[random.below(4) as usize];
             Object::Workload(workload)
         }
         Kind::ReplicaSet => Object::Owned {
@@ -152,6 +172,12 @@ pub(crate) fn random_object(random: &mut Random, kind: Kind) -> Object {
         }
         _ => Object::Slice(random_slice(random)),
     }
+}
+
+/// One of a few, so that it is often somebody's already.
+pub(crate) fn random_owned_ip(random: &mut Random) -> IpAddr {
+    let IpAddr::V4(v4) = ip(false, random.below(4)) else { unreachable!("it is IPv4") };
+    if random.chance(20) { IpAddr::V6(v4.to_ipv6_mapped()) } else { v4.into() }
 }
 
 fn random_slice(random: &mut Random) -> Slice {

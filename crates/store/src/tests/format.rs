@@ -92,7 +92,8 @@ fn fill(writer: &mut Writer) {
         owner: Some(OwnerRef { kind: "Deployment".to_owned(), name: "cart".to_owned() }),
     };
     let service = |local_traffic| {
-        Object::Service(model::Service { local_traffic, ..model::Service::default() })
+        let cluster_ips = vec![ip(false, 200)];
+        Object::Service(model::Service { local_traffic, cluster_ips, ..model::Service::default() })
     };
     let all = vec![endpoint(1, pod("cart-7d-a")), endpoint(2, pod("cart-7d-b")), endpoint(3, vm)];
     let both = vec![endpoint(4, pod("cart-7d-a")), endpoint(5, Target::Bare)];
@@ -187,7 +188,7 @@ fn meta(meta: &SliceMeta) -> String {
     ports.collect::<Vec<_>>().join(",")
 }
 
-/// The file was made by this test with [`MAKE`] set to anything, at format 2 and redb 4.6.0.
+/// The file was made by this test with [`MAKE`] set to anything, at format 3 and redb 4.6.0.
 #[test]
 fn a_file_of_this_format_is_opened_and_says_the_same() {
     let committed = folder().join(format!("format-{FORMAT}.redb"));

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use model::{Change, Kind, Revision};
+use model::{Change, Key, Kind, Object, ResourceVersion, Revision};
 use parking_lot::Mutex;
 
-use super::fixture::{NOW, Random, config, key, pod, put, random_object};
+use super::fixture::{NOW, Random, config, key, pod, put, random_object, source};
 use super::{KINDS, Oracle, Seen, deltas_lead_from, service, stored};
 use crate::{Birth, Config, Disk, Error, Fsync, Lost, Reader, Volume, Writer, open_on};
 
@@ -142,6 +142,20 @@ impl Store {
         lost
     }
 
+    /// All objects, each with its version.
+    fn versions(&self) -> BTreeMap<Key, u64> {
+        let snapshot = self.reader.snapshot().unwrap();
+        let mut versions = BTreeMap::new();
+        for kind in Kind::ALL {
+            let source = source(kind);
+            let visit = &mut |name, version: ResourceVersion| {
+                versions.insert(Key { source, name }, version.order());
+            };
+            snapshot.objects(source, visit).unwrap();
+        }
+        versions
+    }
+
     fn reaches(&self, since: Revision) -> bool {
         match self.reader.snapshot().unwrap().reaches(since) {
             Ok(()) => true,
@@ -203,6 +217,10 @@ fn readers_wait_while_the_store_is_opened_again() {
     assert!([seen, lost.after, Revision(lost.upto.0 + 1)].contains(&read), "{read:?}, {lost:?}");
 }
 
+fn versions(objects: &BTreeMap<Key, (u64, Object)>) -> BTreeMap<Key, u64> {
+    objects.iter().map(|(key, (version, _))| (key.clone(), *version)).collect()
+}
+
 fn history(seed: u64, steps: u64) {
     let mut store = Store::new();
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -233,9 +251,11 @@ fn history(seed: u64, steps: u64) {
         if random.chance(15) {
             let forget = random.chance(60);
             let lost = store.lose(forget);
-            if forget {
+            // What the disk was told of may be there all the same, unless redb had no chance to name it.
+            if forget || store.versions() != versions(&oracle) {
                 oracle = synced.clone();
             }
+            assert_eq!(store.versions(), versions(&oracle), "seed {seed}, step {step}");
             synced = oracle.clone();
             losses.push(lost);
             let trimmed = store.reader.stats().trimmed;

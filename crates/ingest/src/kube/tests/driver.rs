@@ -270,6 +270,18 @@ async fn a_kind_that_is_not_there_has_no_objects() {
     "#]],
     )
     .await;
+    let answers = vec![says(INITIAL, 404, "404 page not found")];
+    check(
+        Kind::ServiceProfile,
+        None,
+        answers,
+        1,
+        expect![[r#"
+        begin, end@
+        Absent, 0 listings, 0 restarts, 0 rejects, no error
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -4,6 +4,9 @@ mod render;
 
 mod endpoints;
 mod metadata;
+mod profile;
+mod profile_faults;
+mod profile_laws;
 mod reject;
 mod server;
 mod service;

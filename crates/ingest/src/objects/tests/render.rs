@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use model::{ContainerPort, Object, PortSet, Server, Service, Slice, Target, Workload};
+use model::{
+    ContainerPort, Object, PortSet, RequestMatch, ResponseMatch, Server, Service, ServiceProfile,
+    Slice, Target, Workload,
+};
 
 use crate::objects::Observed;
 
@@ -15,6 +18,8 @@ pub(super) fn observed(observed: &Observed) -> String {
         Object::Subsets(subsets) => subsets.iter().for_each(|it| slice(&mut out, it)),
         Object::Workload(it) => workload(&mut out, it),
         Object::Server(it) => server(&mut out, it),
+        Object::Profile(Some(it)) => profile(&mut out, it),
+        Object::Profile(None) => flag(&mut out, "nothing that holds", true),
         Object::Node { zone } => line(&mut out, "zone", zone.as_ref()),
         Object::Owned { owner } => {
             line(&mut out, "owner", owner.as_ref().map(|it| (&it.kind, &it.name)));
@@ -120,5 +125,48 @@ fn server(out: &mut String, server: &Server) {
                 selector.requirements.iter().map(requirement).collect::<Vec<_>>()
             }),
         );
+    }
+}
+
+fn profile(out: &mut String, profile: &ServiceProfile) {
+    for route in &profile.routes {
+        write!(out, "  route {:?}: {}", route.name, request(&route.condition)).unwrap();
+        let retryable = if route.retryable { ", retryable" } else { "" };
+        let timeout = Some(route.timeout_ns).filter(|it| *it != 0);
+        let timeout = timeout.map(|it| format!(", timeout {it} ns")).unwrap_or_default();
+        writeln!(out, "{retryable}{timeout}").unwrap();
+        for class in &route.responses {
+            let verdict = if class.failure { "failure" } else { "success" };
+            writeln!(out, "    {verdict}: {}", response(&class.condition)).unwrap();
+        }
+    }
+    line(
+        out,
+        "retry budget",
+        profile.retry_budget.as_ref().map(|it| (it.ratio.0, it.min_retries_per_second, it.ttl_ns)),
+    );
+    for it in &profile.dst_overrides {
+        writeln!(out, "  override {:?}: {}", it.authority, it.weight).unwrap();
+    }
+}
+
+fn request(condition: &RequestMatch) -> String {
+    let list = |list: &[RequestMatch]| list.iter().map(request).collect::<Vec<_>>().join(", ");
+    match condition {
+        RequestMatch::All(all) => format!("all[{}]", list(all)),
+        RequestMatch::Any(any) => format!("any[{}]", list(any)),
+        RequestMatch::Not(not) => format!("not {}", request(not)),
+        RequestMatch::Path(regex) => format!("path {regex}"),
+        RequestMatch::Method(method) => format!("method {method}"),
+    }
+}
+
+fn response(condition: &ResponseMatch) -> String {
+    let list = |list: &[ResponseMatch]| list.iter().map(response).collect::<Vec<_>>().join(", ");
+    match condition {
+        ResponseMatch::All(all) => format!("all[{}]", list(all)),
+        ResponseMatch::Any(any) => format!("any[{}]", list(any)),
+        ResponseMatch::Not(not) => format!("not {}", response(not)),
+        ResponseMatch::Status { min, max } => format!("status {min}..{max}"),
     }
 }

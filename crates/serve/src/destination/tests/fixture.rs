@@ -42,6 +42,7 @@ pub(super) struct Choice {
     pub(super) oversize: Oversize,
     pub(super) synced: bool,
     pub(super) no_endpoints: bool,
+    pub(super) default_opaque: Option<u16>,
 }
 
 pub(super) const USUAL: Choice = Choice {
@@ -52,6 +53,7 @@ pub(super) const USUAL: Choice = Choice {
     oversize: Oversize { subset: true, endpoints_max: None },
     synced: true,
     no_endpoints: true,
+    default_opaque: None,
 };
 
 impl Server {
@@ -70,7 +72,12 @@ impl Server {
         let (hub, metrics) = (Arc::new(Hub::new()), Arc::new(Metrics::new()));
         let stop = CancellationToken::new();
         let answers = Answers {
-            settings: settings(),
+            settings: Settings {
+                default_opaque: PortSet::from_ranges(
+                    choice.default_opaque.map(|port| (port, port)),
+                ),
+                ..settings()
+            },
             http2: None,
             no_endpoints: choice.no_endpoints,
             message_bytes_max: choice.message_bytes_max,
@@ -222,7 +229,7 @@ impl Client {
     fn hold(&mut self, update: &Message) {
         match update.kind {
             UpdateKind::NoEndpoints => self.held.clear(),
-            UpdateKind::KeepAlive => {}
+            UpdateKind::KeepAlive | UpdateKind::Profile => {}
             UpdateKind::Remove => {
                 for line in text(update).lines() {
                     self.held.remove(&line[2..]);

@@ -1,6 +1,8 @@
 //! What a stream says, one change after the other.
 
 use expect_test::expect;
+use futures::FutureExt as _;
+use model::limits::FEW_ROWS_MAX;
 use model::{
     Kind, MeshTls, Object, Phase, PortSet, ProxyPorts, Service, SliceMeta, Target, Template,
     Workload, WorkloadKind,
@@ -8,6 +10,8 @@ use model::{
 use tonic::Code;
 
 use super::fixture::{Choice, Client, Server, USUAL, endpoint, key, of_pod, pod, slice, web};
+use crate::destination::Answer;
+use crate::destination::wire::tests::text;
 use crate::metrics::AnswerFrom;
 
 #[tokio::test]
@@ -65,6 +69,44 @@ async fn a_change_is_said_and_nothing_else() {
         .await;
     client.settle(&server.hub, revision).await;
     assert_eq!(server.metrics.messages_sent(), 7);
+}
+
+/// A small change is read where it is looked for. What may be more, by its rows or since it may change how others look,
+/// is read on a thread that may block.
+#[test]
+fn only_a_few_rows_are_read_at_once() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let mut server = Server::start(USUAL);
+        server.web();
+        let ips: Vec<String> =
+            (1..=2 * FEW_ROWS_MAX).map(|last| format!("10.1.0.{last}")).collect();
+        let ips: Vec<&str> = ips.iter().map(String::as_str).collect();
+        server.bare("web-a", &ips[..1]);
+        let mut client = server.open_web().await;
+        assert!(!is_read_at_once(&mut client).await, "the first answer may be of any size");
+        client.next().await;
+        server.bare("web-a", &ips[..2]);
+        assert!(is_read_at_once(&mut client).await);
+        server.bare("web-a", &ips);
+        assert!(!is_read_at_once(&mut client).await);
+        assert_eq!(text(&client.next().await).lines().count(), 1 + ips.len() - 2);
+        server.bare("web-a", &ips[1..]);
+        assert!(is_read_at_once(&mut client).await);
+        server.put(Kind::Service, "web", Object::Service(Service { local_traffic: true, ..web() }));
+        assert!(!is_read_at_once(&mut client).await);
+        assert_eq!(text(&client.next().await).lines().count(), ips.len() - 1);
+    });
+}
+
+/// Has a client its next message while the only thread that may block does?
+async fn is_read_at_once(client: &mut Client) -> bool {
+    // What was handed to it before is done.
+    tokio::task::spawn_blocking(|| ()).await.unwrap();
+    let (_until_dropped, blocked) = std::sync::mpsc::channel::<()>();
+    tokio::task::spawn_blocking(move || blocked.recv());
+    client.next().now_or_never().is_some()
 }
 
 #[tokio::test]
@@ -240,6 +282,9 @@ async fn a_stream_is_small() {
     server.web();
     let bytes = server.open_web().await.bytes();
     assert!(bytes <= 1_280, "{bytes}");
+    // Where it is, and what it waits for; the rest of the above is its request.
+    let own = size_of::<Answer>();
+    assert!(own <= 200, "{own}");
 }
 
 #[tokio::test]

@@ -4,17 +4,28 @@
 use std::net::IpAddr;
 
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
-use resolve::{Address, Hint, Identity, Labels, Protocol};
+use resolve::{Address, Hint, Identity, Protocol};
 
 /// Parameters for HTTP/2, encoded.
-pub(super) type Http2 = [u8];
+pub(in super::super) type Http2 = [u8];
 
-/// Appends a `WeightedAddr`, as the field of that number.
-pub(super) fn address(to: &mut Vec<u8>, field: u32, address: &Address<'_>, http2: Option<&Http2>) {
+/// The number of the field of an address in a set, of an address's labels, and of a set's.
+pub(super) const ADDRESS: u32 = 1;
+pub(super) const LABELS_OF_ADDRESS: u32 = 4;
+pub(super) const LABELS_OF_SET: u32 = 2;
+
+/// Appends a `WeightedAddr`, with these of its labels.
+pub(in super::super) fn address<'l>(
+    to: &mut Vec<u8>,
+    field: u32,
+    address: &Address<'_>,
+    labels: impl Iterator<Item = (&'l str, &'l str)>,
+    http2: Option<&Http2>,
+) {
     message(to, field, |to| {
         tcp(to, 1, address.ip, address.port);
         uint32(to, 3, address.weight);
-        labels(to, 4, &address.labels);
+        self::labels(to, LABELS_OF_ADDRESS, labels);
         if let Some(it) = &address.identity {
             identity(to, 5, it);
         }
@@ -31,16 +42,17 @@ pub(super) fn address(to: &mut Vec<u8>, field: u32, address: &Address<'_>, http2
 }
 
 /// Appends a map of labels.
-pub(super) fn labels(to: &mut Vec<u8>, field: u32, labels: &Labels<'_>) {
-    labels.iter().for_each(|(key, value)| label(to, field, key, value));
-}
-
-/// Appends one label of a map.
-pub(super) fn label(to: &mut Vec<u8>, field: u32, key: &str, value: &str) {
-    message(to, field, |to| {
-        string(to, 1, key);
-        string(to, 2, value);
-    });
+pub(super) fn labels<'l>(
+    to: &mut Vec<u8>,
+    field: u32,
+    labels: impl Iterator<Item = (&'l str, &'l str)>,
+) {
+    for (key, value) in labels {
+        message(to, field, |to| {
+            string(to, 1, key);
+            string(to, 2, value);
+        });
+    }
 }
 
 /// Appends a `TcpAddress`.
@@ -62,15 +74,18 @@ pub(super) fn tcp(to: &mut Vec<u8>, field: u32, ip: IpAddr, port: u16) {
 }
 
 fn identity(to: &mut Vec<u8>, field: u32, identity: &Identity<'_>) {
-    let (strategy, name, server_name) = match identity {
-        Identity::Dns(name) => (1, name.as_str(), Some(name.as_str())),
-        Identity::Gateway(name) => (1, *name, None),
-        Identity::Uri { uri, server_name } => (3, *uri, Some(*server_name)),
+    let text = |to: &mut Vec<u8>, field, parts: &[&str]| {
+        message(to, field, |to| strings(to, 1, parts));
     };
-    message(to, field, |to| {
-        message(to, strategy, |to| string(to, 1, name));
-        if let Some(server_name) = server_name {
-            message(to, 4, |to| string(to, 1, server_name));
+    message(to, field, |to| match *identity {
+        Identity::ServiceAccount(account) => {
+            text(to, 1, &account.parts());
+            text(to, 4, &account.parts());
+        }
+        Identity::Gateway(name) => text(to, 1, &[name]),
+        Identity::Uri { uri, server_name } => {
+            text(to, 3, &[uri]);
+            text(to, 4, &[server_name]);
         }
     });
 }
@@ -90,10 +105,16 @@ fn hint(to: &mut Vec<u8>, field: u32, hint: Hint) {
 
 /// What is the default is left out, as in every field below: so it is in proto3.
 fn string(to: &mut Vec<u8>, field: u32, value: &str) {
-    if !value.is_empty() {
+    strings(to, field, &[value]);
+}
+
+/// A string of several parts.
+fn strings(to: &mut Vec<u8>, field: u32, parts: &[&str]) {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    if len > 0 {
         encode_key(field, WireType::LengthDelimited, to);
-        encode_varint(value.len() as u64, to);
-        to.extend_from_slice(value.as_bytes());
+        encode_varint(len as u64, to);
+        parts.iter().for_each(|part| to.extend_from_slice(part.as_bytes()));
     }
 }
 

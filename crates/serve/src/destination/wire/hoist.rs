@@ -1,9 +1,13 @@
 //! Labels that all addresses of a large message have: said once, for the set, instead of with each address. A client
 //! puts the set's labels under each address's own, so it holds the same either way.
+//!
+//! An address is written without them from the first one on. They are put back if a later one hasn't got them, or if
+//! there were too few.
 
-use resolve::{Address, Labels};
+use prost::encoding::{WireType, decode_varint, encode_key, encode_varint, encoded_len_varint};
+use resolve::Labels;
 
-use super::encode;
+use super::encode::{self, ADDRESS, LABELS_OF_ADDRESS, LABELS_OF_SET};
 
 /// With fewer addresses there is nothing to save.
 const ADDRESSES_MIN: usize = 100;
@@ -11,175 +15,107 @@ const ADDRESSES_MIN: usize = 100;
 /// How far an endpoint is from its client is read from the endpoint itself.
 const OWN: &str = "zone_locality";
 
-/// The number of the field of an address's labels, and of a set's.
-const LABELS_OF_ADDRESS: u32 = 4;
-const LABELS_OF_SET: u32 = 2;
-
-/// The labels that all addresses so far have.
+/// Labels that addresses have in common, in the order in which each has them.
 #[derive(Debug, Default)]
 pub(super) struct Common {
-    addresses: usize,
-    labels: Vec<Label>,
-}
-
-#[derive(Clone, Debug)]
-struct Label {
-    key: String,
-    value: String,
-    /// As it is in each address.
-    encoded: Vec<u8>,
-}
-
-/// What is common to more addresses.
-pub(super) struct Narrowed {
-    addresses: usize,
-    /// `None`: the same as before, as it nearly always is.
-    labels: Option<Vec<Label>>,
+    labels: Vec<(String, String)>,
+    /// Bytes that they take, of a set as well as of an address.
+    bytes: usize,
 }
 
 impl Common {
-    /// What is common to these addresses, too.
-    pub(super) fn narrowed(&self, addresses: &[Address<'_>]) -> Narrowed {
-        let count = self.addresses + addresses.len();
-        let known = match (self.addresses, addresses.first()) {
-            (0, Some(first)) => first.labels.iter().filter_map(Label::new).collect(),
-            _ if self.is_in_all(addresses) => {
-                return Narrowed { addresses: count, labels: None };
+    fn new(labels: Vec<(String, String)>) -> Common {
+        let mut common = Common { labels, bytes: 0 };
+        common.bytes = common.encoded(LABELS_OF_SET).len();
+        common
+    }
+
+    /// What one address alone could have in common with others.
+    pub(super) fn of(labels: &Labels<'_>) -> Common {
+        let others = labels.iter().filter(|(key, _)| *key != OWN);
+        Common::new(others.map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Does an address have all of them?
+    pub(super) fn is_in(&self, labels: &Labels<'_>) -> bool {
+        let mut rest = labels.iter();
+        self.iter().all(|label| rest.any(|own| own == label))
+    }
+
+    /// Those that an address has, too, and the others.
+    pub(super) fn split(&self, labels: &Labels<'_>) -> (Common, Common) {
+        let mut rest = labels.iter();
+        let has = |(key, value): &(String, String)| {
+            let mut ahead = rest.clone();
+            let found = ahead.any(|own| own == (key, value));
+            if found {
+                rest = ahead;
             }
-            _ => self.labels.clone(),
+            found
         };
-        let common = |label: &Label| addresses.iter().all(|it| label.is_in(&it.labels));
-        let labels = Some(known.into_iter().filter(common).collect());
-        Narrowed { addresses: count, labels }
+        let (kept, dropped) = self.labels.iter().cloned().partition(has);
+        (Common::new(kept), Common::new(dropped))
     }
 
-    fn is_in_all(&self, addresses: &[Address<'_>]) -> bool {
-        let in_all = |label: &Label| addresses.iter().all(|it| label.is_in(&it.labels));
-        self.labels.iter().all(in_all)
+    /// Of an address that has all of them, its other labels.
+    pub(super) fn others<'l>(
+        &'l self,
+        labels: &'l Labels<'l>,
+    ) -> impl Iterator<Item = (&'l str, &'l str)> {
+        let mut common = self.iter().peekable();
+        labels.iter().filter(move |own| common.next_if_eq(own).is_none())
     }
 
-    /// Bytes that would be saved by saying them once.
-    pub(super) fn saved_with(&self, narrowed: &Narrowed) -> usize {
-        saved(narrowed.labels.as_ref().unwrap_or(&self.labels), narrowed.addresses)
-    }
-
-    /// The addresses were taken.
-    pub(super) fn take(&mut self, narrowed: Narrowed) {
-        self.addresses = narrowed.addresses;
-        if let Some(labels) = narrowed.labels {
-            self.labels = labels;
+    /// Bytes that they take at most in a message of so many addresses, which were written without them.
+    pub(super) fn bytes(&self, addresses: usize) -> usize {
+        match addresses >= ADDRESSES_MIN {
+            true => self.bytes,
+            false => self.bytes_put_back(addresses),
         }
     }
 
-    /// Bytes that are saved by saying them once.
-    pub(super) fn saved_bytes(&self) -> usize {
-        saved(&self.labels, self.addresses)
+    /// Bytes that they take at most in each of so many addresses. The length before an address may grow with it.
+    pub(super) fn bytes_put_back(&self, addresses: usize) -> usize {
+        addresses * (self.bytes + encoded_len_varint(self.bytes as u64))
     }
 
-    fn is_worth_it(&self) -> bool {
-        self.addresses >= ADDRESSES_MIN
-    }
-
-    /// Takes them out of the addresses, which begin there, and appends them as those of the set.
-    pub(super) fn hoist(&self, bytes: &mut Vec<u8>, addresses_at: usize) {
-        if !self.is_worth_it() || self.labels.is_empty() {
-            return;
-        }
-        let (mut read, mut write) = (addresses_at, addresses_at);
-        while let Some((tag_bytes, payload)) = field(bytes, read) {
-            let end = payload.1;
-            let kept: usize = fields(bytes, payload)
-                .filter(|own| !self.has(&bytes[own.0..own.1]))
-                .map(|own| own.1 - own.0)
-                .sum();
-            bytes.copy_within(read..read + tag_bytes, write);
-            write += tag_bytes;
-            write += put_length(&mut bytes[write..], kept);
-            // What is written is never beyond what is read.
-            let mut at = payload.0;
-            while let Some(own) = next_field(bytes, (at, end)) {
-                at = own.1;
-                if !self.has(&bytes[own.0..own.1]) {
-                    bytes.copy_within(own.0..own.1, write);
-                    write += own.1 - own.0;
-                }
-            }
-            read = end;
-        }
-        bytes.copy_within(read.., write);
-        bytes.truncate(bytes.len() - (read - write));
-        for label in &self.labels {
-            encode::label(bytes, LABELS_OF_SET, &label.key, &label.value);
+    /// Completes a message of so many addresses, which begin there.
+    pub(super) fn put(&self, bytes: &mut Vec<u8>, addresses_at: usize, addresses: usize) {
+        match addresses >= ADDRESSES_MIN {
+            true => encode::labels(bytes, LABELS_OF_SET, self.iter()),
+            false => self.put_back(bytes, addresses_at, addresses),
         }
     }
 
-    fn has(&self, field: &[u8]) -> bool {
-        self.labels.iter().any(|label| label.encoded == field)
+    /// Appends them to each address.
+    pub(super) fn put_back(&self, bytes: &mut Vec<u8>, addresses_at: usize, addresses: usize) {
+        let labels = self.encoded(LABELS_OF_ADDRESS);
+        let mut to = Vec::with_capacity(bytes.len() + self.bytes_put_back(addresses));
+        let (before, mut rest) = bytes.split_at(addresses_at);
+        to.extend_from_slice(before);
+        while let Some(address) = next_address(&mut rest) {
+            encode_key(ADDRESS, WireType::LengthDelimited, &mut to);
+            encode_varint((address.len() + labels.len()) as u64, &mut to);
+            to.extend_from_slice(address);
+            to.extend_from_slice(&labels);
+        }
+        *bytes = to;
     }
-}
 
-fn saved(labels: &[Label], addresses: usize) -> usize {
-    let each: usize = labels.iter().map(|label| label.encoded.len()).sum();
-    if addresses >= ADDRESSES_MIN { each * (addresses - 1) } else { 0 }
-}
-
-impl Label {
-    fn new((key, value): (&str, &str)) -> Option<Label> {
+    fn encoded(&self, field: u32) -> Vec<u8> {
         let mut encoded = Vec::new();
-        encode::label(&mut encoded, LABELS_OF_ADDRESS, key, value);
-        (key != OWN).then(|| Label { key: key.to_owned(), value: value.to_owned(), encoded })
+        encode::labels(&mut encoded, field, self.iter());
+        encoded
     }
 
-    fn is_in(&self, labels: &Labels<'_>) -> bool {
-        labels.iter().any(|(key, value)| key == self.key && value == self.value)
+    fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.labels.iter().map(|(key, value)| (&**key, &**value))
     }
 }
 
-/// Where something is: its first byte, and the one after its last.
-type Span = (usize, usize);
-
-/// The bytes of the next field's tag, and where its payload is; `None` at the end. All fields are length-delimited here.
-fn field(bytes: &[u8], at: usize) -> Option<(usize, Span)> {
-    let (_, tag_bytes) = varint(bytes, at)?;
-    let (length, length_bytes) = varint(bytes, at + tag_bytes)?;
-    let start = at + tag_bytes + length_bytes;
-    Some((tag_bytes, (start, start.checked_add(usize::try_from(length).ok()?)?)))
-}
-
-/// The fields of a message, tags included.
-fn fields(bytes: &[u8], (mut at, end): Span) -> impl Iterator<Item = Span> + '_ {
-    std::iter::from_fn(move || {
-        let field = next_field(bytes, (at, end))?;
-        at = field.1;
-        Some(field)
-    })
-}
-
-fn next_field(bytes: &[u8], (at, end): Span) -> Option<Span> {
-    if at >= end {
-        return None;
-    }
-    let (tag, tag_bytes) = varint(bytes, at)?;
-    let after_tag = at + tag_bytes;
-    let payload_end = match tag & 7 {
-        0 => after_tag + varint(bytes, after_tag)?.1,
-        1 => after_tag + 8,
-        5 => after_tag + 4,
-        _ => field(bytes, at)?.1.1,
-    };
-    Some((at, payload_end.min(end)))
-}
-
-/// A number, and how many bytes it takes.
-fn varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
-    let mut rest = bytes.get(at..)?;
-    let before = rest.len();
-    let number = prost::encoding::decode_varint(&mut rest).ok()?;
-    Some((number, before - rest.len()))
-}
-
-fn put_length(mut to: &mut [u8], length: usize) -> usize {
-    let length = length as u64;
-    prost::encoding::encode_varint(length, &mut to);
-    prost::encoding::encoded_len_varint(length)
+/// Takes the first of some addresses: what is after its tag and its length.
+fn next_address<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    decode_varint(rest).ok()?;
+    let len = usize::try_from(decode_varint(rest).ok()?).ok()?;
+    rest.split_off(..len)
 }

@@ -7,8 +7,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use expect_test::{Expect, expect};
 use linkerd2_proxy_api::destination as pb;
 use linkerd2_proxy_api::net::TcpAddress;
+use proptest::prelude::*;
 use prost::Message as _;
-use resolve::{Hint, Identity, Protocol};
+use resolve::{Hint, Identity, Protocol, ServiceAccount};
 
 use super::*;
 
@@ -108,8 +109,8 @@ fn address(last: u8) -> Address<'static> {
     }
 }
 
-fn dns(name: &str) -> Option<Identity<'static>> {
-    Some(Identity::Dns(name.to_owned()))
+fn uri(uri: &str) -> Option<Identity<'_>> {
+    Some(Identity::Uri { uri, server_name: uri })
 }
 
 fn hint(protocol: Protocol, inbound_port: Option<u16>) -> Option<Hint> {
@@ -133,7 +134,12 @@ fn a_meshed_pod_of_f01_to_f06() {
         ("zone", ""),
         ("zone_locality", "unknown"),
     ]);
-    let identity = dns("cart-sa.shop.serviceaccount.identity.mesh-sys.id.test");
+    let identity = Some(Identity::ServiceAccount(ServiceAccount {
+        name: "cart-sa",
+        namespace: "shop",
+        control_plane: "mesh-sys",
+        trust_domain: "id.test",
+    }));
     let h2 = Address { labels, identity, hint: hint(Protocol::H2, None), ..address(1) };
     let transport = Address { hint: hint(Protocol::H2, Some(4143)), ..address(2) };
     let opaque = Address { port: 4, hint: hint(Protocol::Opaque, Some(4143)), ..address(3) };
@@ -221,7 +227,7 @@ fn what_is_encoded_is_what_prost_would_encode() {
                 ip: ip.parse().unwrap(),
                 port,
                 labels: if index % 2 == 0 { labels.clone() } else { Labels::default() },
-                identity: dns(&long[..index * 60]),
+                identity: uri(&long[..index * 60]),
                 hint: hint(Protocol::Opaque, Some(port)),
                 authority_override: (index % 3 == 0).then(String::new),
                 ..address(1)
@@ -243,12 +249,14 @@ fn an_add_is_filled_to_the_last_byte_that_fits() {
     for bytes_max in [300, 301, 1_000, 5_000, 70_000] {
         let mut adds = Adds::new(&set_labels, bytes_max);
         let one_more = |adds: &mut Adds, last| adds.push(&[address(last)], None);
-        let before = adds.body.bytes.len();
+        let before = adds.bytes();
         assert!(one_more(&mut adds, 0));
-        let one = adds.body.bytes.len() - before;
+        let one = adds.bytes() - before;
         let fits = (1..2_000).take_while(|last| one_more(&mut adds, *last as u8)).count();
         let bytes = adds.finish().unwrap().bytes().len();
-        assert!(bytes <= bytes_max && bytes + one + 2 + ENVELOPE_BYTES_MAX > bytes_max, "{fits}");
+        // The length before an address may take a byte more with its labels.
+        let rest = one + fits + ENVELOPE_BYTES_MAX;
+        assert!(bytes <= bytes_max && bytes + rest > bytes_max, "{fits} of {one}: {bytes}");
     }
 }
 
@@ -361,4 +369,71 @@ fn what_is_saved_leaves_room_for_more() {
     assert!(bytes <= bytes_max && bytes > bytes_max * 99 / 100, "{bytes}");
     let unsaved = of_one_service(99, usize::MAX).0.bytes().len() / 99;
     assert!(taken > bytes_max / unsaved * 5 / 4, "{taken} addresses of {unsaved} bytes");
+}
+
+/// An address has each of these labels with one of two values, or not at all; the first may be long.
+type Choice = (usize, [Option<bool>; 4]);
+
+const KEYS: [&str; 4] = ["deployment", "serviceaccount", "zone", "zone_locality"];
+
+fn chosen(number: usize, (long, choice): &Choice) -> Address<'static> {
+    let mut own = Labels::default();
+    own.set("pod", format!("web-{number}"));
+    for (key, choice) in KEYS.into_iter().zip(choice) {
+        if let Some(choice) = choice {
+            own.set(key, choice.to_string().repeat(*long));
+        }
+    }
+    let ip = IpAddr::from(Ipv4Addr::from(0x0a00_0000 + number as u32));
+    Address { ip, labels: own, ..address(1) }
+}
+
+fn choice() -> impl Strategy<Value = Choice> {
+    let seldom = prop::option::weighted(0.99, prop::bool::weighted(0.01));
+    (prop_oneof![500 => Just(1_usize), 1 => 1..60_usize], prop::array::uniform4(seldom))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// However they are said: a client holds the labels of each address, and the message is no larger than it may be.
+    #[test]
+    fn a_client_holds_the_labels_of_each_address(
+        choices in prop::collection::vec(choice(), 1..400),
+        batch in 1..4_usize,
+        bytes_max in prop_oneof![Just(usize::MAX), 200..40_000_usize],
+    ) {
+        let mut adds = Adds::new(&labels(&[("service", "web")]), bytes_max);
+        let addresses: Vec<_> = choices.iter().enumerate().map(|(number, it)| chosen(number, it)).collect();
+        let mut taken: Vec<&Address<'_>> = Vec::new();
+        for batch in addresses.chunks(batch) {
+            let (bytes, count) = (adds.bytes(), adds.addresses());
+            if adds.push(batch, None) {
+                taken.extend(batch);
+                continue;
+            }
+            prop_assert_eq!(adds.addresses(), count);
+            // What was put back takes its room either way.
+            prop_assert!(adds.bytes() <= bytes_max.max(bytes));
+        }
+        let announced = adds.bytes();
+        let message = adds.finish().unwrap();
+        let bytes = message.bytes().len();
+        prop_assert!(taken.len() <= batch || bytes <= bytes_max, "{} of {}", bytes, bytes_max);
+        prop_assert!(bytes <= announced + ENVELOPE_BYTES_MAX && bytes + 3 * taken.len() + ENVELOPE_BYTES_MAX >= announced);
+        prop_assert_eq!(decoded(&message).encoded_len(), bytes);
+        let Some(pb::update::Update::Add(set)) = decoded(&message).update else { panic!("no add") };
+        prop_assert_eq!(set.addrs.len(), taken.len());
+        prop_assert!(taken.len() >= 100 || set.metric_labels.len() == 1);
+        for (addr, address) in set.addrs.iter().zip(taken) {
+            let mut held = set.metric_labels.clone();
+            held.extend(addr.metric_labels.clone());
+            let service = held.remove("service");
+            prop_assert_eq!(service.as_deref(), Some("web"));
+            let own: BTreeMap<String, String> =
+                address.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+            prop_assert_eq!(&BTreeMap::from_iter(held), &own);
+            prop_assert_eq!(addr.metric_labels.get("zone_locality"), own.get("zone_locality"));
+        }
+    }
 }

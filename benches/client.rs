@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use data::say;
 use linkerd2_proxy_api::destination::GetDestination;
 use parking_lot::Mutex;
 use prost::Message as _;
@@ -16,15 +15,46 @@ use tokio::net::TcpStream;
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 5 << 20;
 
-pub(crate) struct Client {
-    pub(crate) addr: SocketAddr,
-    pub(crate) connections: usize,
-    pub(crate) streams: usize,
-    pub(crate) services: usize,
+/// What the streams ask for.
+#[derive(Clone, Copy, Debug)]
+pub enum Asks {
+    /// Get of so many Services.
+    Services(usize),
+    /// GetProfile of so many addresses.
+    Addresses(usize),
+}
+
+impl Asks {
+    fn path(self, number: usize) -> String {
+        match self {
+            Asks::Services(services) => crate::authority(number % services),
+            Asks::Addresses(addresses) => format!("{}:80", crate::address(number % addresses)),
+        }
+    }
+
+    fn method(self) -> &'static str {
+        match self {
+            Asks::Services(_) => "Get",
+            Asks::Addresses(_) => "GetProfile",
+        }
+    }
+}
+
+/// The client.
+#[derive(Debug)]
+pub struct Client {
+    /// Whom it asks.
+    pub addr: SocketAddr,
+    /// On so many connections.
+    pub connections: usize,
+    /// In so many streams.
+    pub streams: usize,
+    /// What.
+    pub asks: Asks,
     /// It takes what it is sent. Otherwise it takes nothing, with the smallest windows.
-    pub(crate) reads: bool,
+    pub reads: bool,
     /// It says which pod it is.
-    pub(crate) named: bool,
+    pub named: bool,
 }
 
 /// When each stream had its n-th message.
@@ -38,19 +68,20 @@ impl Arrivals {
     fn arrived(&self, number: usize) {
         let mut by_number = self.by_number.lock();
         let times = by_number.entry(number).or_default();
-        times.push(data::wall_ns());
+        times.push(crate::wall_ns());
         if times.len() == self.streams {
             times.sort_unstable();
             let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
             let word = if number == 0 { "full" } else { "round" };
-            say(&format!("{word} {} {} {}", at(50), at(99), times[times.len() - 1]));
+            crate::say(&format!("{word} {} {} {}", at(50), at(99), times[times.len() - 1]));
             by_number.remove(&number);
         }
     }
 }
 
 impl Client {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    /// Opens all streams, says when all have their n-th message, and goes on until nobody listens.
+    pub fn run(self) -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             let arrivals =
@@ -59,19 +90,20 @@ impl Client {
             for _ in 0..self.connections {
                 connections.push(self.connect().await?);
             }
-            say(&format!("begun {}", data::wall_ns()));
+            crate::say(&format!("begun {}", crate::wall_ns()));
             for number in 0..self.streams {
                 let send = connections[number % self.connections].clone();
                 let stream = Stream {
                     // All in one subset, if there are any.
                     token: if self.named { "{\"pod\":\"web-0\"}" } else { "" },
-                    path: data::authority(number % self.services),
+                    path: self.asks.path(number),
+                    method: self.asks.method(),
                     reads: self.reads,
                     arrivals: Arc::clone(&arrivals),
                 };
                 tokio::spawn(async move {
                     if let Err(error) = stream.run(send).await {
-                        data::say(&format!("a stream ended: {error:#}"));
+                        crate::say(&format!("a stream ended: {error:#}"));
                     }
                 });
             }
@@ -98,6 +130,7 @@ impl Client {
 
 struct Stream {
     path: String,
+    method: &'static str,
     token: &'static str,
     reads: bool,
     arrivals: Arc<Arrivals>,
@@ -105,7 +138,7 @@ struct Stream {
 
 impl Stream {
     async fn run(self, send: h2::client::SendRequest<Bytes>) -> anyhow::Result<()> {
-        let uri = "http://proxy/io.linkerd.proxy.destination.Destination/Get";
+        let uri = format!("http://proxy/io.linkerd.proxy.destination.Destination/{}", self.method);
         let request = http::Request::post(uri).header("content-type", "application/grpc");
         let (path, context_token) = (self.path.clone(), self.token.to_owned());
         let message = GetDestination { path, context_token, ..GetDestination::default() };

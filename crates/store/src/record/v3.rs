@@ -1,5 +1,5 @@
-//! Version 2 of all records. Frozen: a change of meaning is a new file beside this one. (Version 1 was never
-//! released; its number stays taken.)
+//! Version 3 of all records. Frozen: a change of meaning is a new file beside this one. (Versions 1 and 2 were never
+//! released; their numbers stay taken.)
 
 use bincode::{Decode, Encode};
 
@@ -41,6 +41,8 @@ pub(crate) enum Body {
     Server(Server),
     /// Endpoints: the numbers of the slices that its subsets are kept as, in `slices`.
     Subsets(Vec<u32>),
+    /// A ServiceProfile; `None`: what it says doesn't hold.
+    Profile(Option<Profile>),
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -92,6 +94,55 @@ pub(crate) enum ServerPort {
 /// Requirements: key, operator (0 In, 1 NotIn, 2 Exists, 3 DoesNotExist), values.
 pub(crate) type Selector = Vec<(String, u8, Vec<String>)>;
 
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct Profile {
+    pub(crate) routes: Vec<Route>,
+    pub(crate) retry_budget: Option<RetryBudget>,
+    /// Authority, weight.
+    pub(crate) dst_overrides: Vec<(String, u32)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct Route {
+    pub(crate) name: String,
+    pub(crate) condition: Vec<RequestPart>,
+    /// Condition, whether it is a failure.
+    pub(crate) responses: Vec<(Vec<ResponsePart>, bool)>,
+    pub(crate) retryable: bool,
+    pub(crate) timeout_ns: i64,
+}
+
+/// A part of a condition; what it is made of follows it. (A record within itself could be as deep as damage makes it.)
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) enum RequestPart {
+    /// Of so many.
+    All(u32),
+    Any(u32),
+    Not,
+    Path(String),
+    Method(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) enum ResponsePart {
+    /// Of so many.
+    All(u32),
+    Any(u32),
+    Not,
+    Status {
+        min: u32,
+        max: u32,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct RetryBudget {
+    /// The bits of an IEEE 754 number.
+    pub(crate) ratio: u32,
+    pub(crate) min_retries_per_second: u32,
+    pub(crate) ttl_ns: i64,
+}
+
 /// A Pod or ExternalWorkload; what its siblings share is interned.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct Workload {
@@ -99,12 +150,37 @@ pub(crate) struct Workload {
     pub(crate) template: u32,
     /// An interned text; 0: none.
     pub(crate) node: u32,
-    /// 0 pending, 1 running, 2 finished.
-    pub(crate) phase: u8,
-    pub(crate) deleting: bool,
-    pub(crate) host_network: bool,
+    /// See [`Workload::state`].
+    pub(crate) state: u8,
     pub(crate) ips: Vec<Ip>,
+    /// Only kept if it has host ports.
     pub(crate) host_ips: Vec<Ip>,
+}
+
+impl Workload {
+    pub(crate) const PENDING: u8 = 0;
+    pub(crate) const RUNNING: u8 = 1;
+    pub(crate) const FINISHED: u8 = 2;
+    const PHASES: u8 = 4;
+    const DELETING: u8 = 4;
+    const HOST_NETWORK: u8 = 8;
+
+    /// Phase, whether it has a deletionTimestamp, and whether it is on the host's network, in one byte.
+    pub(crate) fn state(phase: u8, deleting: bool, host_network: bool) -> u8 {
+        phase + u8::from(deleting) * Self::DELETING + u8::from(host_network) * Self::HOST_NETWORK
+    }
+
+    pub(crate) fn phase(&self) -> u8 {
+        self.state % Self::PHASES
+    }
+
+    pub(crate) fn is_deleting(&self) -> bool {
+        self.state & Self::DELETING != 0
+    }
+
+    pub(crate) fn is_on_host_network(&self) -> bool {
+        self.state & Self::HOST_NETWORK != 0
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -158,8 +234,9 @@ pub(crate) struct Slice {
     pub(crate) endpoints: Vec<SliceEndpoint>,
 }
 
-/// At most one for each workload, and one bare one for each address.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+/// At most one for each workload, and one bare one for each address. It is written by [`super::endpoint`]: there are as many as
+/// of anything, and a hundred of them are to leave room for another slice on a page of 4 KiB.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SliceEndpoint {
     pub(crate) ip: Ip,
     pub(crate) ready: bool,

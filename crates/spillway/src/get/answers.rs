@@ -1,14 +1,12 @@
-//! A client of the Destination API, as plain as a proxy's: one request, a stream of messages.
+//! A Get, as plain as a proxy's: one request, a stream of messages.
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use linkerd2_proxy_api::destination as pb;
-use linkerd2_proxy_api::destination::destination_client::DestinationClient;
 use prost::Message as _;
-use tonic::transport::{Channel, Endpoint};
 
 use super::wire::{self, Update};
+use crate::client::{self, Client, refused};
 
 /// A message at least this full may be followed at once by one with the rest of a large answer.
 const FULL_BYTES: usize = model::limits::MESSAGE_BYTES_MAX / 2;
@@ -16,21 +14,10 @@ const FULL_BYTES: usize = model::limits::MESSAGE_BYTES_MAX / 2;
 /// How long the rest of a large answer may take after the message before it.
 const REST_WAIT: Duration = Duration::from_millis(500);
 
-/// A client with its connection.
-pub(crate) type Client = DestinationClient<Channel>;
-
 /// A stream of answers.
 pub(crate) struct Answers {
     stream: tonic::Streaming<pb::Update>,
     last_bytes: usize,
-}
-
-/// Connects to a server, given as `http://HOST:PORT`.
-pub(crate) async fn connect(url: &str) -> anyhow::Result<Client> {
-    let failed = || format!("cannot connect to {}", url.trim_start_matches("http://"));
-    let endpoint = Endpoint::from_shared(url.to_owned()).with_context(failed)?;
-    let channel = endpoint.connect().await.map_err(innermost).with_context(failed)?;
-    Ok(DestinationClient::new(channel))
 }
 
 /// Starts a Get.
@@ -39,12 +26,7 @@ pub(crate) async fn ask(
     authority: &str,
     token: &str,
 ) -> anyhow::Result<Answers> {
-    let request = pb::GetDestination {
-        path: authority.to_owned(),
-        context_token: token.to_owned(),
-        ..Default::default()
-    };
-    let response = client.get(request).await.map_err(refused)?;
+    let response = client.get(client::request(authority, token)).await.map_err(refused)?;
     Ok(Answers { stream: response.into_inner(), last_bytes: 0 })
 }
 
@@ -82,21 +64,4 @@ impl Answers {
             Err(_) => Ok(None),
         }
     }
-}
-
-/// A status as one line: its code as gRPC's documents name it, and the server's text.
-fn refused(status: tonic::Status) -> anyhow::Error {
-    match status.message() {
-        "" => anyhow::anyhow!("{:?}", status.code()),
-        message => anyhow::anyhow!("{:?}: {message}", status.code()),
-    }
-}
-
-/// tonic's connection errors say "transport error"; their root says what happened.
-fn innermost(error: tonic::transport::Error) -> anyhow::Error {
-    let mut root: &dyn std::error::Error = &error;
-    while let Some(source) = root.source() {
-        root = source;
-    }
-    anyhow::anyhow!("{root}")
 }
