@@ -5,6 +5,7 @@
 //! numbers of endpoints of `lookup` (default: 10,000 and 10,000,000).
 
 mod lookup;
+mod reads;
 mod server;
 
 use data::child::Child;

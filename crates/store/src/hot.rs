@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use lru::LruCache;
-use model::{Metadata, SliceMeta, Text};
+use model::{Metadata, SliceMeta, Template, Text};
 
 use crate::record::v3;
 use crate::{Error, Snapshot};
@@ -27,6 +27,7 @@ pub(crate) struct Hot {
 
 #[derive(Clone)]
 enum Decoded {
+    Template(Arc<Template>),
     Metadata(Arc<Metadata>),
     Slice(Arc<SliceMeta>),
     Text(Text),
@@ -51,6 +52,18 @@ impl Hot {
     /// Bytes that the values take, about.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// What many workloads share.
+    pub(crate) fn template(&mut self, at: &Snapshot, id: u32) -> Result<Arc<Template>, Error> {
+        let load = || {
+            let (template, bytes) = at.interned::<v3::Template>(id)?;
+            Ok((Decoded::Template(Arc::new(template.into())), bytes))
+        };
+        match self.get(id, load)? {
+            Decoded::Template(template) => Ok(template),
+            _ => Err(mistaken(id)),
+        }
     }
 
     /// What a workload shows to clients.

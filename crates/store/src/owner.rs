@@ -64,7 +64,7 @@ pub struct Backing {
     pub wake: WakeKey,
     host_network: bool,
     host_ips: Vec<IpAddr>,
-    template: Template,
+    template: Arc<Template>,
 }
 
 impl Backing {
@@ -106,14 +106,14 @@ impl Snapshot {
                 }
                 Owner::HostPort(there, _) if there != port => continue,
                 Owner::Pod(named) | Owner::HostPort(_, named) => {
-                    owned_by(self.interned(named.template)?.0, &named)?
+                    owned_by(&*self.hot().template(self, named.template)?, &named)?
                 }
                 Owner::External(named) => {
-                    let template: v3::Template = self.interned(named.template)?.0;
-                    if template.ports.iter().all(|(_, there, _)| *there != port) {
+                    let template = self.hot().template(self, named.template)?;
+                    if template.ports.iter().all(|there| there.port != port) {
                         continue;
                     }
-                    owned_by(template, &named)?
+                    owned_by(&template, &named)?
                 }
             };
             count += 1;
@@ -142,7 +142,7 @@ impl Snapshot {
             return Ok(None);
         };
         let id = workload.template;
-        let template = Template::from(self.interned::<v3::Template>(id)?.0);
+        let template = self.hot().template(self, id)?;
         let joined =
             self.tables.templates()?.get(template_key(cluster, &template, id).as_slice())?;
         let metadata = joined.and_then(|bytes| KeyReader(bytes.value()).u32());
@@ -223,18 +223,18 @@ impl Snapshot {
 }
 
 /// The workload of this template and name.
-fn owned_by(template: v3::Template, named: &Named<'_>) -> Result<Owned, Error> {
+fn owned_by(template: &Template, named: &Named<'_>) -> Result<Owned, Error> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let name = match named.name.split_first() {
         Some((&NAME_WHOLE, whole)) => text(whole),
-        _ => template.name_prefix + &text(named.name),
+        _ => template.name_prefix.clone() + &text(named.name),
     };
-    let kind = if template.external { WorkloadKind::External } else { WorkloadKind::Pod };
     let damaged = |error: model::NameError| Error::Damaged {
         what: "addresses key",
         reason: error.to_string(),
     };
-    Ok(Owned::Workload(kind, ObjectName::new(template.namespace, name).map_err(damaged)?))
+    let name = ObjectName::new(template.namespace.as_str(), name).map_err(damaged)?;
+    Ok(Owned::Workload(template.kind, name))
 }
 
 impl Claimants {
