@@ -26,7 +26,7 @@ const OWNERS: [(&str, &[&str]); 9] = [
     ("redb", &["store", "benches"]),
     ("bincode", &["store"]),
     ("kube", &["ingest", "tests"]),
-    ("k8s-openapi", &["ingest"]),
+    ("k8s-openapi", &["ingest", "tests"]),
     ("notify", &["ingest"]),
     ("linkerd2-proxy-api", &["serve", "spillway", "tests", "benches"]),
     ("prometheus-client", &["serve"]),

@@ -34,7 +34,7 @@ async fn golden_cases_through_the_api_server() -> Result<()> {
     let mut failed = Vec::new();
     for (folder, name) in CASES {
         let case = Case::read(Path::new(env!("CARGO_MANIFEST_DIR")), folder, name)?;
-        let faults = run_case_live(&case, source.clone(), &rig.objects).await?;
+        let faults = run_case_live(&case, source.clone(), &rig.objects, &[]).await?;
         failed.extend(faults.into_iter().map(|fault| format!("{folder}/{name}: {fault}")));
     }
     for name in HISTORIES {

@@ -6,6 +6,8 @@ mod rig;
 mod faults;
 mod golden;
 mod kinds;
+mod linked;
+mod links;
 mod nonsense;
 mod program;
 mod rights;

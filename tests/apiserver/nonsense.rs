@@ -105,7 +105,7 @@ async fn what_makes_no_sense_is_counted_named_and_changes_nothing_else() -> Resu
     for (kind, least) in
         [("EndpointSlice", 3), ("Pod", 1), ("Service", 1), ("Server", 2), ("ExternalWorkload", 1)]
     {
-        let name = format!("spillway_partial_objects_total{{cluster=\"0\",kind=\"{kind}\"}}");
+        let name = format!("spillway_partial_objects_total{{cluster=\"local\",kind=\"{kind}\"}}");
         let count = http::metric(&metrics, &name);
         ensure!(count.is_some_and(|count| count >= least), "{kind}: {count:?}, not {least}");
     }

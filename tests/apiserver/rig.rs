@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use harness::apiserver::{ApiServer, Cut, Line, Objects, User, equal};
-use harness::client::{Client, Question, Stream};
+use harness::client::{Client, Question, Seen, Stream};
 use harness::shown::Shown;
 use model::EndpointsFrom;
 use serde_json::{Value, json};
@@ -144,6 +144,22 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
+    pub(crate) fn new(stream: Stream, client: Client) -> Watched {
+        Watched { stream, _client: client }
+    }
+
+    /// Returns when the stream has ended so.
+    pub(crate) async fn until_ended(&self, code: tonic::Code) -> Result<()> {
+        let waiting = async {
+            while self.stream.is_open() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.context("the stream goes on")?;
+        anyhow::ensure!(self.stream.seen() == Seen::Ended(code), "{:?}", self.stream.seen());
+        Ok(())
+    }
+
     /// Returns when the client holds what satisfies.
     pub(crate) async fn until(&self, holds: impl Fn(&Shown) -> bool) -> Result<()> {
         let waiting = async {
@@ -152,7 +168,10 @@ impl Watched {
             }
         };
         let waited = tokio::time::timeout(PATIENCE, waiting).await;
-        waited.with_context(|| format!("the stream stays at {:?}", self.stream.seen()))
+        waited.with_context(|| {
+            let message = self.stream.status_message().unwrap_or_default();
+            format!("the stream stays at {:?} {message}", self.stream.seen())
+        })
     }
 
     /// Returns when the client holds the pods of these numbers.

@@ -28,7 +28,7 @@ async fn what_is_there_is_stored_and_changes_reach_open_streams() -> Result<()> 
     rig.start(User::Admin).await?;
     rig.equal().await?;
     rig.until_ready_says(|status, _| status == 200).await?;
-    let synced = "spillway_source_synced_timestamp_seconds{cluster=\"0\",kind=\"Pod\"} ";
+    let synced = "spillway_source_synced_timestamp_seconds{cluster=\"local\",kind=\"Pod\"} ";
     ensure!(rig.admin("/metrics").await?.1.contains(synced), "it says since when it is known");
     let web = rig.open().await?;
     web.until_pods(&[1, 2]).await?;

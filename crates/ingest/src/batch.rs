@@ -108,7 +108,9 @@ impl<'a> Subject<'a> {
             Change::Begin { .. }
             | Change::Keep { .. }
             | Change::End { .. }
-            | Change::Forget { .. } => None,
+            | Change::Forget { .. }
+            | Change::Join { .. }
+            | Change::Leave { .. } => None,
         }
     }
 

@@ -1,6 +1,9 @@
 //! What may be written: objects, where they come from, and the revisions that they make.
 
-use crate::{ClusterId, ObjectName, OwnerRef, Server, Service, ServiceProfile, Slice, Workload};
+use crate::{
+    ClusterId, Link, ObjectName, Origin, OwnerRef, Part, Server, Service, ServiceProfile, Slice,
+    Workload,
+};
 
 /// A state of the store. Each commit that changes anything makes the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +49,8 @@ pub enum Kind {
     Endpoints = 9,
     /// linkerd.io/v1alpha2 ServiceProfile.
     ServiceProfile = 10,
+    /// v1 Secret, those that declare a link to another cluster.
+    Secret = 11,
 }
 
 /// Which objects say where a cluster's endpoints are.
@@ -75,7 +80,12 @@ impl EndpointsFrom {
         }
     }
 
-    /// All kinds that are to be known, in their order.
+    /// The kinds that are to be known of a linked cluster, in their order (spec §4.2).
+    pub fn kinds_of_linked(self) -> [Kind; 5] {
+        [Kind::ReplicaSet, Kind::Server, Kind::Service, Kind::Pod, self.kind()]
+    }
+
+    /// All kinds that are to be known of the local cluster, in their order.
     pub fn kinds(self) -> impl Iterator<Item = Kind> + Clone {
         Kind::ALL.into_iter().filter(move |kind| *kind != self.other_kind())
     }
@@ -83,7 +93,8 @@ impl EndpointsFrom {
 
 impl Kind {
     /// All kinds, in the order in which a cluster is best learnt: what joins into endpoints first.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
+        Kind::Secret,
         Kind::Node,
         Kind::ReplicaSet,
         Kind::Job,
@@ -109,6 +120,7 @@ impl Kind {
             Kind::Server => "Server",
             Kind::Endpoints => "Endpoints",
             Kind::ServiceProfile => "ServiceProfile",
+            Kind::Secret => "Secret",
         }
     }
 }
@@ -174,6 +186,8 @@ pub enum Object {
     Server(Server),
     /// A ServiceProfile. `None`: it is there, and says nothing that holds (spec Q24).
     Profile(Option<ServiceProfile>),
+    /// A Secret that is to declare a link, or why it doesn't.
+    Link(Result<Link, String>),
 }
 
 impl Object {
@@ -227,6 +241,18 @@ pub enum Change {
         /// What is forgotten.
         source: Source,
     },
+    /// A part of a linked cluster is stored from here on. If it is already, of a cluster of another uid, that leaves.
+    Join {
+        /// Which part.
+        part: Part,
+        /// Of which cluster.
+        origin: Origin,
+    },
+    /// A part is not stored any more: all its objects go, and at some time its number.
+    Leave {
+        /// Its number.
+        id: ClusterId,
+    },
     /// The source is known up to `version` (a bookmark, or the last event of a batch).
     Checkpoint {
         /// Which source.
@@ -237,6 +263,20 @@ pub enum Change {
 }
 
 impl Change {
+    /// The source that says it, if one does.
+    pub fn source(&self) -> Option<Source> {
+        match self {
+            Change::Begin { source }
+            | Change::End { source, .. }
+            | Change::Forget { source }
+            | Change::Checkpoint { source, .. } => Some(*source),
+            Change::Put { key, .. } | Change::Keep { key } | Change::Delete { key } => {
+                Some(key.source)
+            }
+            Change::Join { .. } | Change::Leave { .. } => None,
+        }
+    }
+
     /// The source of which all is known that it had said, once this is stored.
     pub fn completes(&self) -> Option<Source> {
         match self {

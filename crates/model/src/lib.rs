@@ -6,6 +6,7 @@ mod name;
 mod port;
 mod selector;
 
+mod link;
 mod owner;
 mod profile;
 mod server;
@@ -25,6 +26,7 @@ pub use change::{
     Change, EndpointsFrom, Key, Kind, Object, ResourceVersion, Revision, Source, Time,
 };
 pub use claim::{Claim, Class, Peer, Signature, SignatureItem};
+pub use link::{Credentials, Link, Origin, Part, Remote, StoredPart};
 pub use name::{ClusterId, NameError, ObjectName, ServiceName};
 pub use owner::OwnerRef;
 pub use port::{PortSet, PortSetError};
@@ -34,7 +36,7 @@ pub use profile::{
 };
 pub use selector::{Operator, Requirement, Selector};
 pub use server::{Server, ServerPort};
-pub use service::{Discovery, PortKey, Service, ServicePort};
+pub use service::{Discovery, Flow, PortKey, Service, ServicePort};
 pub use slice::{Family, Slice, SliceEndpoint, SliceMeta, SlicePort, Target};
 pub use workload::{
     ContainerPort, Join, MeshTls, Metadata, Phase, ProxyPorts, Template, Workload, WorkloadKind,

@@ -59,3 +59,9 @@ pub const SYNTHETIC_ENDPOINTS_MAX: u64 = 10_000_000;
 /// Conditions of a ServiceProfile within each other. Each is two messages within each other for a proxy, which reads no
 /// more than a hundred.
 pub const CONDITION_DEPTH_MAX: usize = 32;
+
+/// Members of a federated Service in other clusters: each client of it follows as many.
+pub const MEMBERS_MAX: usize = 128;
+
+/// Secrets that declare links. Each link that is used has watches, and a connection.
+pub const LINKS_MAX: usize = 256;

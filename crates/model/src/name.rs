@@ -2,7 +2,8 @@
 
 use crate::limits::NAME_BYTES_MAX;
 
-/// A cluster whose objects are stored. Small, since it is part of every key.
+/// A cluster whose objects are stored, or of a linked one a part that is watched by itself ([`Part`](crate::Part)): objects
+/// depend on others of their own number only. Small, since it is part of every key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId(pub u16);
 

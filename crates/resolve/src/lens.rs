@@ -24,6 +24,11 @@ pub struct View {
     pub node: Option<String>,
     /// The part of a Service that is too large; `None`: all of it.
     pub bucket: Option<Bucket>,
+    /// The trust domain of the linked cluster whose Service it is; `None`: it is the client's own cluster. Of another
+    /// cluster a client sees all there is, wherever it is itself (spec §2.10).
+    pub linked: Option<String>,
+    /// The Service is one of several that are seen as one, so each address says whose it is (spec §2.11).
+    pub member: bool,
 }
 
 /// A view at one revision. Equal lenses project equal claims to equal addresses.
@@ -39,6 +44,8 @@ pub struct Lens {
     pub(crate) filter: Filter,
     pub(crate) bucket: Option<Bucket>,
     pub(crate) mirror_labels: MirrorLabels,
+    /// What each address says of its Service.
+    pub(crate) member: Option<ServiceName>,
     set_labels: Labels<'static>,
 }
 
@@ -64,18 +71,26 @@ impl Lens {
     ) -> Lens {
         let key = service.map(|service| port_key(service, view.port));
         let zone = view.zone.clone().filter(|zone| !zone.is_empty());
+        let mut settings = settings.clone();
+        if let Some(trust_domain) = &view.linked {
+            settings.trust_domain.clone_from(trust_domain);
+        }
         let present = || signatures.iter().filter(|(_, count)| *count > 0).map(|(it, _)| it);
         let filter = match (&key, service) {
+            _ if view.linked.is_some() => Filter::All,
             (Some(_), Some(service)) if service.local_traffic => Filter::Node(view.node.clone()),
-            (Some(key), _) => zone_filter(settings, key, zone.as_deref(), present()),
+            (Some(key), _) => zone_filter(&settings, key, zone.as_deref(), present()),
             (None, _) => Filter::All,
         };
         let mut set_labels = Labels::default();
-        set_labels.set("service", view.service.object.name().to_owned());
-        set_labels.set("namespace", view.service.object.namespace().to_owned());
+        let member = view.member.then(|| view.service.clone());
+        if member.is_none() {
+            set_labels.set("service", view.service.object.name().to_owned());
+            set_labels.set("namespace", view.service.object.namespace().to_owned());
+        }
         let mut mirrors = key.as_ref().map(|key| mirrors(key, present())).unwrap_or_default();
         let mirror_labels = match mirrors.len() {
-            0 | 1 => MirrorLabels::OnSet,
+            0 | 1 if member.is_none() => MirrorLabels::OnSet,
             _ => MirrorLabels::OnAddresses,
         };
         if let (MirrorLabels::OnSet, Some(Some(mirror))) = (mirror_labels, mirrors.pop_first()) {
@@ -84,7 +99,7 @@ impl Lens {
             }
         }
         Lens {
-            settings: settings.clone(),
+            settings,
             key,
             requested: view.port,
             hostname: view.hostname.clone(),
@@ -92,6 +107,7 @@ impl Lens {
             filter,
             bucket: view.bucket,
             mirror_labels,
+            member,
             set_labels,
         }
     }
@@ -99,6 +115,11 @@ impl Lens {
     /// The part of the Service that the view is of; `None`: all of it.
     pub fn bucket(&self) -> Option<Bucket> {
         self.bucket
+    }
+
+    /// The hostname that endpoints must have, if any.
+    pub fn hostname(&self) -> Option<&str> {
+        self.hostname.as_deref()
     }
 
     /// The labels that all addresses share (spec §2.9.1).

@@ -83,6 +83,10 @@ impl Lens {
                 address
             }
         };
+        if let Some(member) = &self.member {
+            address.labels.set("service", member.object.name());
+            address.labels.set("namespace", member.object.namespace());
+        }
         if self.mirror_labels == MirrorLabels::OnAddresses
             && let Some(mirror) = Mirror::of(&claim.slice)
         {

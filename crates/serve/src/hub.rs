@@ -468,9 +468,10 @@ impl Subscription {
         self.waiter.state.lock().woken_at.map(|at| at.elapsed())
     }
 
-    /// The number of the last commit that touched the key at this place among those subscribed to, or of the last
-    /// one before: what is read after it is what the stream is to know. `None`: there is no such key.
-    pub(crate) fn last_commit(&self, place: usize) -> Option<u64> {
+    /// The number of the last commit that touched a key among those subscribed to, or of the last one before: what is
+    /// read after it is what the stream is to know. `None`: there is no such key.
+    pub(crate) fn last_commit_of(&self, key: WakeKey) -> Option<u64> {
+        let place = self.keys.iter().position(|it| *it == key)?;
         self.waiter.state.lock().last.get(place).copied()
     }
 }

@@ -19,4 +19,4 @@ pub use destination::{
 pub use grpc::{Door, DoorLimits, serve};
 pub use http::admin;
 pub use hub::{Hub, Subscription, Woken};
-pub use metrics::{MemoryPart, Metrics, Situation, SourceStatus};
+pub use metrics::{LinkStatus, MemoryPart, Metrics, Situation, SourceStatus};

@@ -1,11 +1,13 @@
 //! Numbers for operators: what streams do is counted here, what others know is asked for when it is scraped.
 
+mod links;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use model::{Source, Time};
+use model::{ClusterId, Source, Time};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -18,6 +20,7 @@ use tonic::Code;
 
 use crate::destination::{StreamEnd, UpdateKind};
 use crate::{Destination, Hub};
+pub use links::LinkStatus;
 
 /// What the binary knows and this crate doesn't; asked at each scrape or probe.
 pub trait Situation: Send + Sync + 'static {
@@ -37,6 +40,12 @@ pub trait Situation: Send + Sync + 'static {
     fn disk_quota_bytes(&self) -> Option<u64>;
     /// The sources that are watched.
     fn sources(&self) -> Vec<SourceStatus>;
+    /// The linked clusters.
+    fn links(&self) -> Vec<LinkStatus>;
+    /// How many Secrets are to declare a link and don't.
+    fn link_faults(&self) -> usize;
+    /// The parts of linked clusters that are stored, each with the name of its cluster.
+    fn parts(&self) -> BTreeMap<ClusterId, String>;
     /// What keeps the server from being ready, one sentence each; empty when it is.
     fn waits_for(&self) -> Vec<String>;
 }
@@ -268,6 +277,7 @@ impl Collector for Scrape {
         self.store(&mut page)?;
         self.streams(&mut page)?;
         self.sources(&mut page)?;
+        links::of_clusters(&mut page, &*self.situation)?;
         let memory = self.situation.memory();
         let parts = |bytes: fn(&MemoryPart) -> Option<u64>| {
             let one = move |part: &MemoryPart| Some((labels([("part", part.name)]), bytes(part)?));
@@ -397,18 +407,23 @@ impl Scrape {
             "Objects of which a part could not be read, or makes no sense",
             partial,
         )?;
-        let synced = self.metrics.synced_at.lock().clone();
-        let synced = synced.into_iter().map(|(source, at)| (of_source(source), at.0 / 1_000));
+        let parts = self.situation.parts();
+        let synced = links::stored(&self.metrics.synced_at, &parts);
+        let local = synced.iter().filter(|(source, _)| links::is_local(source));
+        let local = local.map(|(source, at)| (of_source(*source), at.0 / 1_000));
         let help = "When all that a source had said was last stored, in seconds since 1970";
-        page.gauges("source_synced_timestamp_seconds", help, synced)
+        page.gauges("source_synced_timestamp_seconds", help, local)?;
+        links::synced(page, &synced, &parts)
     }
 }
 
-fn of_source(Source { cluster, kind }: Source) -> Labels {
-    labels([("cluster", cluster.0.to_string().as_str()), ("kind", kind.name())])
+/// Sources that are told one by one are the local cluster's, which Linkerd calls so.
+fn of_source(source: Source) -> Labels {
+    labels([("cluster", "local"), ("kind", source.kind.name())])
 }
 
-/// All label names are written here, and no value comes from a client or an object.
+/// All label names are written here, and no value comes from a client. Clusters are as many as there
+/// are links.
 type Labels = Vec<(&'static str, String)>;
 
 fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {

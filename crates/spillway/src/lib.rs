@@ -9,5 +9,5 @@ pub mod options;
 pub mod server;
 
 pub use memory::Budget;
-pub use options::{Options, SourceOptions};
+pub use options::{Options, RemoteScope, SourceOptions};
 pub use server::{Running, start};

@@ -48,6 +48,8 @@ pub struct Options {
     pub no_endpoints: bool,
     /// Where the cluster's objects come from.
     pub source: SourceOptions,
+    /// What is watched of linked clusters.
+    pub remote_scope: RemoteScope,
     /// Which of them say where endpoints are.
     pub endpoints: EndpointsFrom,
     /// The memory that it may take.
@@ -66,6 +68,16 @@ pub struct Options {
     pub fsync_interval: Option<Duration>,
     /// How large the store's file may become; there, nothing more is written, and answers go on.
     pub disk_quota_bytes: Option<u64>,
+}
+
+/// What is watched of a linked cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RemoteScope {
+    /// The namespaces of Services that local ones stand for.
+    #[default]
+    Mirrored,
+    /// All namespaces.
+    All,
 }
 
 /// Where a cluster's objects come from.
@@ -105,6 +117,7 @@ impl Options {
             http2_params: None,
             no_endpoints: true,
             source,
+            remote_scope: RemoteScope::default(),
             endpoints: EndpointsFrom::default(),
             memory,
             undo: UNDO,

@@ -19,8 +19,13 @@ pub(crate) fn numbering(kind: Kind) -> Kind {
 
 impl Work<'_> {
     pub(crate) fn apply(&mut self, change: Change) -> Result<(), Error> {
+        if let Some(source) = change.source()
+            && !self.is_stored(source.cluster)?
+        {
+            return Ok(());
+        }
         match change {
-            Change::Begin { source } => self.begin_listing(source),
+            Change::Begin { source } => self.begin_listing(source)?,
             Change::Put { key, version, object } => self.put(key, version, object)?,
             Change::Keep { key } => {
                 if let Some(found) = self.object(&key::object(key.source, &key.name))? {
@@ -30,6 +35,8 @@ impl Work<'_> {
             Change::Delete { key } => self.delete(key.source, &key.name)?,
             Change::End { source, version } => self.end_listing(source, version)?,
             Change::Forget { source } => self.forget(source)?,
+            Change::Join { part, origin } => self.join_part(&part, origin)?,
+            Change::Leave { id } => self.leave_part(id)?,
             Change::Checkpoint { source, version } => self.checkpoint(source, version)?,
         }
         Ok(())
@@ -85,7 +92,9 @@ impl Work<'_> {
         match object {
             Object::Service(service) => {
                 let now = v3::Service::from(&service);
-                self.service_changed((&bytes, &key), stored.id, before.as_ref(), Some(&now))?;
+                let before = presence(before, &known);
+                let changed = v3::Presence::There(now.clone());
+                self.service_changed((&bytes, &key), stored.id, &before, &changed)?;
                 stored.body = Some(v3::Body::Service(now));
             }
             Object::Slice(slice) => {
@@ -119,6 +128,11 @@ impl Work<'_> {
                 self.touched.insert(WakeKey::object(&bytes));
                 stored.body = Some(v3::Body::Profile(profile.map(v3::Profile::from)));
             }
+            Object::Link(link) => {
+                let now = v3::Body::Link(link.map(v3::Link::from));
+                self.link_changed(before.as_ref(), Some(&now));
+                stored.body = Some(now);
+            }
             Object::Server(server) => {
                 stored.body = Some(v3::Body::Server(v3::Server::from(&server)));
                 self.write_object(&bytes, &stored)?;
@@ -134,11 +148,14 @@ impl Work<'_> {
         let Some(before) = stored.body.take() else { return Ok(()) };
         self.done.deleted += 1;
         self.meta.objects[source.kind as usize] -= 1;
-        stored.version = v3::Version::from("");
+        let version = std::mem::replace(&mut stored.version, v3::Version::from(""));
         match before {
-            v3::Body::Service(_) => {
+            v3::Body::Service(service) => {
                 let key = Key { source, name: name.clone() };
-                self.service_changed((&bytes, &key), stored.id, Some(&before), None)?;
+                let before = v3::Presence::There(service);
+                self.service_changed((&bytes, &key), stored.id, &before, &v3::Presence::Gone)?;
+                // It tells one that was there from one that nobody has seen.
+                stored.version = version;
                 self.write_or_vacate(&bytes, stored)
             }
             v3::Body::Workload(workload) => {
@@ -159,6 +176,11 @@ impl Work<'_> {
             }
             v3::Body::Node { .. } | v3::Body::Profile(_) => {
                 self.touched.insert(WakeKey::object(&bytes));
+                self.tables.objects.remove(bytes.as_slice())?;
+                Ok(())
+            }
+            v3::Body::Link(_) => {
+                self.link_changed(Some(&before), None);
                 self.tables.objects.remove(bytes.as_slice())?;
                 Ok(())
             }
@@ -200,20 +222,37 @@ impl Work<'_> {
         &mut self,
         (bytes, key): (&[u8], &Key),
         id: ServiceId,
-        before: Option<&v3::Body>,
-        now: Option<&v3::Service>,
+        before: &v3::Presence,
+        now: &v3::Presence,
     ) -> Result<(), Error> {
-        let before = match before {
-            Some(v3::Body::Service(service)) => Some(service),
-            _ => None,
-        };
         if before != now {
             self.undo_object(id, before)?;
             self.touched.insert(WakeKey::object(bytes));
             self.touched.insert(WakeKey::only_object(bytes));
+            let (before, now) = (before.service(), now.service());
+            self.remotes_changed(key.source, &key.name, before, now)?;
             self.service_moved(key.source, &key.name, before, now)?;
         }
         Ok(())
+    }
+}
+
+/// What a record says of a Service whose version was this.
+pub(crate) fn presence(body: Option<v3::Body>, version: &v3::Version) -> v3::Presence {
+    match body {
+        Some(v3::Body::Service(service)) => v3::Presence::There(service),
+        _ if *version == v3::Version::from("") => v3::Presence::Unseen,
+        _ => v3::Presence::Gone,
+    }
+}
+
+impl v3::Presence {
+    /// The Service, if it is there.
+    pub(crate) fn service(&self) -> Option<&v3::Service> {
+        match self {
+            v3::Presence::There(service) => Some(service),
+            v3::Presence::Unseen | v3::Presence::Gone => None,
+        }
     }
 }
 

@@ -40,7 +40,7 @@ pub fn record(bytes: &[u8]) {
             slices::workload_key(&slice, endpoint).ok();
         }
     }
-    if let Some(Some(found)) = stable::<Option<v3::Service>>(bytes) {
+    if let Some(v3::Presence::There(found)) = stable::<v3::Presence>(bytes) {
         lasting(found, Service::from, |it| v3::Service::from(it));
     }
     if let Some(found) = stable::<v3::Template>(bytes) {
@@ -55,6 +55,8 @@ pub fn record(bytes: &[u8]) {
     }
     stable::<v3::Row>(bytes).map(|row| convert::class(row.class));
     stable::<v3::Signature>(bytes);
+    stable::<v3::Part>(bytes);
+    stable::<v3::PartId>(bytes);
     stable::<v3::UndoneRows>(bytes);
     stable::<v3::Checkpoint>(bytes);
     stable::<v3::Touched>(bytes);
@@ -93,6 +95,12 @@ pub fn key(bytes: &[u8]) {
         let (service, revision) = (reader.u32(), reader.u64());
         let revision = model::Revision(revision.unwrap_or(0));
         begins(key::undo(service.unwrap_or(0), revision, &undone));
+    }
+    if let Some(part) = key::read_part(bytes) {
+        begins(key::part(&part));
+    }
+    if let Some(part) = key::read_remote(bytes) {
+        begins(key::remotes_of(&part));
     }
     if let Some(ip) = KeyReader(bytes).ip() {
         begins(KeyBuf::new().ip(ip).done());

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use model::{ClusterId, Kind, ObjectName, Revision, Source};
+use model::{ClusterId, Kind, ObjectName, Part, Revision, Source};
 
 use crate::workload::ClaimKey;
 
@@ -148,6 +148,41 @@ pub(crate) fn object_name(key: &[u8]) -> Option<ObjectName> {
     let text = std::str::from_utf8(key.get(3..)?).ok()?;
     let (namespace, name) = text.split_once('\0')?;
     ObjectName::new(namespace, name).ok()
+}
+
+/// part_ids: a cluster's number. Also the prefix of its objects.
+pub(crate) fn cluster(id: ClusterId) -> Vec<u8> {
+    KeyBuf::new().u16(id.0).done()
+}
+
+/// parts: cluster, namespace.
+pub(crate) fn part(part: &Part) -> Vec<u8> {
+    KeyBuf::new().text(&part.cluster).bytes(part.namespace.as_bytes()).done()
+}
+
+/// The part in a key of parts.
+pub(crate) fn read_part(key: &[u8]) -> Option<Part> {
+    let (cluster, namespace) = std::str::from_utf8(key).ok()?.split_once('\0')?;
+    Some(Part { cluster: cluster.to_owned(), namespace: namespace.to_owned() })
+}
+
+/// remotes: cluster, namespace, name of the local Service.
+pub(crate) fn remote(cluster: &str, service: &ObjectName) -> Vec<u8> {
+    let prefix = KeyBuf::new().text(cluster).text(service.namespace());
+    prefix.bytes(service.name().as_bytes()).done()
+}
+
+/// remotes: the prefix of a namespace of a cluster.
+pub(crate) fn remotes_of(part: &Part) -> Vec<u8> {
+    KeyBuf::new().text(&part.cluster).text(&part.namespace).done()
+}
+
+/// The namespace of a cluster in a key of remotes.
+pub(crate) fn read_remote(key: &[u8]) -> Option<Part> {
+    let mut texts = std::str::from_utf8(key).ok()?.split('\0');
+    let (cluster, namespace) = (texts.next()?, texts.next()?);
+    texts.next()?;
+    Some(Part { cluster: cluster.to_owned(), namespace: namespace.to_owned() })
 }
 
 /// A key of endpoints, within its service. Ordered by address, so all claims on one are neighbours.

@@ -61,9 +61,11 @@ impl Marks {
 }
 
 impl Work<'_> {
-    pub(crate) fn begin_listing(&mut self, source: Source) {
-        let first = self.meta.objects[source.kind as usize] == 0;
+    pub(crate) fn begin_listing(&mut self, source: Source) -> Result<(), Error> {
+        let (from, end) = (key::source(source), key::prefix_end(&key::source(source)));
+        let first = self.tables.objects.range(&from, &end)?.next().transpose()?.is_none();
         self.state.listings.insert(source, Listing { first, ..Listing::default() });
+        Ok(())
     }
 
     /// The source has just mentioned this object.
@@ -122,6 +124,7 @@ impl Work<'_> {
         if first {
             // Streams that wait for the first listing look again.
             self.touched.insert(crate::WakeKey::object(&key));
+            self.part_listed(source)?;
         }
         Ok(())
     }

@@ -130,4 +130,10 @@ tables! {
     vacant = "vacant.1";
     /// cluster, namespace, owner kind, owner name, template → the metadata that it joins to (4 bytes).
     templates = "templates.1";
+    /// cluster, namespace → a part of a linked cluster that is stored: its number, and which cluster it is.
+    parts = "parts.1";
+    /// number → the part that has it or had it; a number that it had is not given again while anything is left.
+    part_ids = "part_ids.1";
+    /// cluster, namespace, name → nothing: a local Service that is answered with endpoints from there.
+    remotes = "remotes.1";
 }

@@ -9,14 +9,46 @@ use model::{Claim, Peer, Revision, Service, Signature, SignatureItem};
 use crate::key::{self, ServiceId, Undone};
 use crate::record::{self, convert, v3};
 use crate::undo::{row_key, rows_on};
-use crate::{Error, Snapshot};
+use crate::{Error, Snapshot, apply};
 
 /// The rows of one Service.
 pub struct ServiceRows<'s> {
     snapshot: &'s Snapshot,
     /// `None`: nobody has ever heard of the Service, or not since the undo log begins.
     id: Option<ServiceId>,
-    now: Option<v3::Service>,
+    now: v3::Presence,
+}
+
+/// Whether a Service is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// Nobody has seen it, as far as is remembered.
+    #[default]
+    Unseen,
+    /// It was there.
+    Gone,
+    /// This is it.
+    There(Service),
+}
+
+impl Presence {
+    /// The Service, if it is there.
+    pub fn service(&self) -> Option<&Service> {
+        match self {
+            Presence::There(service) => Some(service),
+            Presence::Unseen | Presence::Gone => None,
+        }
+    }
+}
+
+impl From<v3::Presence> for Presence {
+    fn from(record: v3::Presence) -> Presence {
+        match record {
+            v3::Presence::Unseen => Presence::Unseen,
+            v3::Presence::Gone => Presence::Gone,
+            v3::Presence::There(service) => Presence::There(service.into()),
+        }
+    }
 }
 
 /// Which addresses [`ServiceRows::compare`] looks at.
@@ -47,9 +79,9 @@ type Visit<'v, E> = &'v mut dyn FnMut(IpAddr, &[Claim], &[Claim]) -> Result<(), 
 impl<'s> ServiceRows<'s> {
     pub(crate) fn new(snapshot: &'s Snapshot, object: Option<v3::Object>) -> ServiceRows<'s> {
         let id = object.as_ref().map(|object| object.id);
-        let now = match object.and_then(|object| object.body) {
-            Some(v3::Body::Service(service)) => Some(service),
-            _ => None,
+        let now = match object {
+            Some(object) => apply::presence(object.body, &object.version),
+            None => v3::Presence::Unseen,
         };
         ServiceRows { snapshot, id, now }
     }
@@ -58,16 +90,16 @@ impl<'s> ServiceRows<'s> {
         self.id
     }
 
-    /// The Service object at a revision; `None` if there was none.
-    pub fn object(&self, at: Revision) -> Result<Option<Service>, Error> {
+    /// The Service object at a revision.
+    pub fn object(&self, at: Revision) -> Result<Presence, Error> {
         let mut found = None;
         self.undone(at, &mut |what, bytes| {
             if found.is_none() && *what == Undone::Object {
-                found = Some(record::decode::<Option<v3::Service>>(bytes)?);
+                found = Some(record::decode::<v3::Presence>(bytes)?);
             }
             Ok(())
         })?;
-        Ok(found.unwrap_or_else(|| self.now.clone()).map(Service::from))
+        Ok(found.unwrap_or_else(|| self.now.clone()).into())
     }
 
     /// Each signature that targets of the Service had at a revision, and how many had it.
@@ -346,6 +378,12 @@ impl<'s> ServiceRows<'s> {
             }
         }
         Ok(())
+    }
+
+    /// The claims on an address as they are now.
+    pub fn claims_on(&self, ip: IpAddr) -> Result<Vec<Claim>, Error> {
+        let Some(id) = self.id else { return Ok(Vec::new()) };
+        self.claims(ip, rows_on(self.snapshot.tables.endpoints()?, id, ip)?)
     }
 
     fn claims(&self, ip: IpAddr, rows: v3::UndoneRows) -> Result<Vec<Claim>, Error> {

@@ -13,6 +13,7 @@ use crate::{Birth, Error, Reader, Scope, Writer, open};
 
 pub(crate) mod fixture;
 mod format;
+mod linked;
 mod owners;
 mod reopen;
 

@@ -22,6 +22,7 @@ impl Work<'_> {
             }
         }
         let trimmed = self.meta.trimmed;
+        self.free_part_ids(trimmed)?;
         let freed = self.older(trimmed, |work| &work.tables.freed)?;
         let vacant = self.older(trimmed, |work| &work.tables.vacant)?;
         self.state.leftovers = freed.len().max(vacant.len()) == TRIM_ENTRIES_MAX as usize;

@@ -39,13 +39,13 @@ impl Work<'_> {
     pub(crate) fn undo_object(
         &mut self,
         service: ServiceId,
-        before: Option<&v3::Service>,
+        before: &v3::Presence,
     ) -> Result<(), Error> {
         let undo = key::undo(service, self.revision, &Undone::Object);
         if self.has_undo(&undo)? {
             return Ok(());
         }
-        self.write_undo(service, undo, record::encode(&before.cloned())?)
+        self.write_undo(service, undo, record::encode(before)?)
     }
 
     /// Writes down how often a signature was there, before that changes.

@@ -37,6 +37,16 @@ impl WakeKey {
         WakeKey::object(&key::object(source, name))
     }
 
+    /// The number of a link to a cluster: of what declares it, and of which parts of the cluster are stored and listed.
+    pub fn link(cluster: &str) -> WakeKey {
+        WakeKey(hash(&[b"link".as_slice(), cluster.as_bytes()].concat()))
+    }
+
+    /// The number of all links, and of the Services that use them.
+    pub fn links() -> WakeKey {
+        WakeKey(hash(b"links"))
+    }
+
     /// The number of an address: of who owns it, whether anybody does or not.
     pub fn address(cluster: ClusterId, ip: IpAddr) -> WakeKey {
         WakeKey(hash(&[b"address".as_slice(), &key::address(cluster, ip)].concat()))

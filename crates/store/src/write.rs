@@ -87,6 +87,10 @@ pub(crate) struct State {
     pub(crate) workloads: LruCache<WorkloadId, Option<Standing>>,
     /// The last trim may have left something that the undo log no longer reaches.
     pub(crate) leftovers: bool,
+    /// The numbers of the parts of linked clusters that are stored; `None`: not read yet.
+    pub(crate) parts: Option<BTreeSet<u16>>,
+    /// Parts of clusters that have left may not have been swept when the process before ended.
+    pub(crate) unswept: bool,
 }
 
 impl State {
@@ -100,6 +104,8 @@ impl State {
             joined: LruCache::new(INTERNED_KNOWN_MAX),
             workloads: LruCache::new(WORKLOADS_KNOWN_MAX),
             leftovers: true,
+            parts: None,
+            unswept: true,
         }
     }
 }
@@ -173,6 +179,9 @@ impl Writer {
     /// there is none.
     pub fn tick(&mut self, now: Time) -> Result<Option<Commit>, Error> {
         self.ready()?;
+        if std::mem::take(&mut self.state.unswept) {
+            return self.transact(now, |work| work.forget_left_parts()).map(Some);
+        }
         if self.state.listings.values().any(Listing::ended) {
             return self.transact(now, |work| work.sweep()).map(Some);
         }

@@ -41,9 +41,14 @@ pub async fn equal(
     }
 }
 
+/// Of Secrets only those of a namespace are stored, which isn't known here.
+fn compared(endpoints: EndpointsFrom) -> impl Iterator<Item = Kind> {
+    endpoints.kinds().filter(|kind| *kind != Kind::Secret)
+}
+
 async fn there(objects: &Objects, endpoints: EndpointsFrom) -> Result<Versions> {
     let mut all = Versions::new();
-    for kind in endpoints.kinds() {
+    for kind in compared(endpoints) {
         let list = objects.list(kind).await?;
         all.extend(list.into_iter().map(|(name, version)| ((kind, name), version)));
     }
@@ -53,7 +58,7 @@ async fn there(objects: &Objects, endpoints: EndpointsFrom) -> Result<Versions> 
 fn stored(reader: &Reader, endpoints: EndpointsFrom) -> Result<Versions> {
     let snapshot = reader.snapshot()?;
     let mut all = Versions::new();
-    for kind in endpoints.kinds() {
+    for kind in compared(endpoints) {
         let source = Source { cluster: ClusterId::LOCAL, kind };
         snapshot.objects(source, &mut |name, version| {
             all.insert((kind, name), version);

@@ -36,6 +36,7 @@ fn place(kind: &str) -> Option<Place> {
         }
         "Service" => ("/api/v1", "services", true, false),
         "Endpoints" => ("/api/v1", "endpoints", true, false),
+        "Secret" => ("/api/v1", "secrets", true, false),
         "Pod" => ("/api/v1", "pods", true, true),
         "EndpointSlice" => ("/apis/discovery.k8s.io/v1", "endpointslices", true, false),
         "ReplicaSet" => ("/apis/apps/v1", "replicasets", true, false),
@@ -171,12 +172,27 @@ impl Objects {
         Ok(())
     }
 
-    /// All objects of a kind that we keep; none if the API server doesn't have the kind.
+    /// The uid of an object, given as Kind/namespace/name.
+    pub async fn uid(&self, object: &str) -> Result<String> {
+        let [kind, namespace, name] = object.split('/').collect::<Vec<_>>()[..] else {
+            bail!("{object} is not Kind/namespace/name")
+        };
+        let place = place(kind).context("a kind that is known here")?;
+        let path = format!("{}/{name}", place.all(namespace));
+        let object = self.request("GET", &path, None).await?;
+        Ok(object["metadata"]["uid"].as_str().context("it has a uid")?.to_owned())
+    }
+
+    /// All objects of a kind that we keep, of Secrets those that declare links; none if the API server doesn't have the kind.
     pub async fn list(&self, kind: Kind) -> Result<BTreeMap<ObjectName, ResourceVersion>> {
         let place = place(kind.name()).context("a kind that we keep")?;
         let list = found(self.request("GET", &place.all(""), None).await)?;
         let items = list.as_ref().and_then(|list| list["items"].as_array()).into_iter().flatten();
+        let is_kept = |item: &&Value| {
+            kind != Kind::Secret || item["type"] == "mirror.linkerd.io/remote-kubeconfig"
+        };
         items
+            .filter(is_kept)
             .map(|item| {
                 let text = |field: &str| item["metadata"][field].as_str().unwrap_or_default();
                 let name = ObjectName::new(text("namespace"), text("name"))?;

@@ -1,5 +1,6 @@
 //! Starts the two programs, and does to them what happens to them.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
@@ -192,6 +193,23 @@ impl ApiServer {
         Ok(begun)
     }
 
+    /// The paths of a resource that were asked for so far; not by this harness, which doesn't watch.
+    pub fn watched(&self, plural: &str) -> Result<BTreeSet<String>> {
+        let log = std::fs::read_to_string(self.folder.path().join("audit.log"))?;
+        let mut paths = BTreeSet::new();
+        for line in log.lines() {
+            let entry: serde_json::Value = serde_json::from_str(line)?;
+            let path = entry["requestURI"].as_str().and_then(|uri| uri.split('?').next());
+            let own = entry["user"]["username"] == "system:apiserver";
+            if let Some(path) = path.filter(|path| path.ends_with(plural) && !own)
+                && entry["verb"] == "watch"
+            {
+                paths.insert(path.to_owned());
+            }
+        }
+        Ok(paths)
+    }
+
     /// A line to it that can be cut.
     pub async fn line(&self) -> Result<Line> {
         Line::to(self.addr).await
@@ -212,6 +230,16 @@ impl ApiServer {
     /// Its objects.
     pub async fn objects(&self) -> Result<Objects> {
         Ok(Objects::new(self.client(User::Admin).await?))
+    }
+
+    /// A kubeconfig that leads to it.
+    pub fn kubeconfig(&self, user: User) -> String {
+        ApiServer::kubeconfig_for(self.addr, user)
+    }
+
+    /// A kubeconfig for an address that leads to one.
+    pub fn kubeconfig_for(addr: SocketAddr, user: User) -> String {
+        kubeconfig(addr, user).to_string()
     }
 
     /// Writes a kubeconfig for an address that leads to it.

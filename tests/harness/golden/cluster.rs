@@ -23,13 +23,23 @@ impl Cluster {
     /// The first listing of everything, empty kinds too.
     pub fn list(&mut self, objects: &[Value]) -> Result<Vec<Change>> {
         let puts = self.apply(objects)?;
+        Ok(self.listed(puts))
+    }
+
+    /// A listing of what there is.
+    pub fn listing(&self) -> Result<Vec<Change>> {
+        let put = |((kind, name), object): (&(Kind, ObjectName), &Value)| put(*kind, name, object);
+        Ok(self.listed(self.objects.iter().map(put).collect::<Result<_>>()?))
+    }
+
+    fn listed(&self, puts: Vec<Change>) -> Vec<Change> {
         let version = self.now();
         let begins = self.endpoints.kinds().map(|kind| Change::Begin { source: source(kind) });
         let end = |kind| Change::End { source: source(kind), version: version.clone() };
         let ends = self.endpoints.kinds().map(end);
         // The puts' own checkpoints would be of a watch.
         let puts = puts.into_iter().filter(|change| !matches!(change, Change::Checkpoint { .. }));
-        Ok(begins.chain(puts).chain(ends).collect())
+        begins.chain(puts).chain(ends).collect()
     }
 
     /// Creates or replaces objects.

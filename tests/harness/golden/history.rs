@@ -63,7 +63,7 @@ pub async fn run_history_live(
             }
         }
         objects.apply(&step.apply).await?;
-        server.follow(objects).await?;
+        server.follow(objects, None).await?;
         let found = observe(&server, (step, false), &opens, &mut olds).await;
         let found = found.with_context(|| format!("step {}", index + 1))?;
         faults.extend(found.iter().map(|fault| format!("step {}, {fault}", index + 1)));

@@ -4,16 +4,20 @@
 mod case;
 mod cluster;
 mod compare;
+mod far;
 mod history;
 mod ledger;
+mod linked;
 mod run;
 mod server;
 mod setup;
 
 pub use case::{Action, Case, Kept, Observed, Open, Step, folder};
 pub use cluster::Cluster;
+pub use far::{Far, FarClusters};
 pub use history::{run_history, run_history_live};
 pub use ledger::Ledger;
+pub use linked::Linked;
 pub use run::{run_case, run_case_live};
 pub use server::Server;
 pub use setup::Setup;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use spillway::SourceOptions;
 
 use super::case::{Action, Case, Kept, Open, Step};
-use super::{Cluster, Server, Setup, compare};
+use super::{Cluster, Far, FarClusters, Linked, Server, Setup, compare};
 use crate::apiserver::Objects;
 use crate::client::{Seen, Stream};
 use crate::shown::Shown;
@@ -15,8 +15,10 @@ use crate::shown::Shown;
 pub async fn run_case(case: &Case) -> Result<Vec<String>> {
     let setup = Setup::read(&case.settings)?;
     let mut cluster = Cluster::new(setup.endpoints);
+    let mut linked = Linked::new(&case.clusters, setup.controller_namespace(), setup.endpoints)?;
     let mut server = Server::start(setup, SourceOptions::Fed).await?;
-    server.deliver(cluster.list(&case.objects)?).await?;
+    server.deliver(cluster.list(&linked.stored(&case.objects))?).await?;
+    linked.follow(&mut server).await?;
     let mut streams = Streams::default();
     let mut faults = Vec::new();
     let way = Way::Checked;
@@ -26,11 +28,19 @@ pub async fn run_case(case: &Case) -> Result<Vec<String>> {
             faults.extend(streams.check(index + 1, step, way)?);
             return Ok(faults);
         }
-        if !streams.take(step, &server).await && step.cluster.is_none() {
-            let mut changes = cluster.delete(&step.delete)?;
-            changes.extend(cluster.apply(&step.apply)?);
-            if !changes.is_empty() {
-                server.deliver(changes).await?;
+        if !streams.take(step, &server).await {
+            match &step.cluster {
+                Some(name) => {
+                    linked.change(name, &step.delete, &step.apply, &mut server).await?;
+                }
+                None => {
+                    let mut changes = cluster.delete(&step.delete)?;
+                    changes.extend(cluster.apply(&linked.stored(&step.apply))?);
+                    if !changes.is_empty() {
+                        server.deliver(changes).await?;
+                        linked.follow(&mut server).await?;
+                    }
+                }
             }
         }
         server.settle(&streams.all()).await.with_context(|| format!("step {}", index + 1))?;
@@ -45,18 +55,27 @@ pub async fn run_case_live(
     case: &Case,
     source: SourceOptions,
     objects: &Objects,
+    far: &[Far],
 ) -> Result<Vec<String>> {
+    let setup = Setup::read(&case.settings)?;
+    let namespace = setup.controller_namespace();
+    let mut clusters = FarClusters::fill(case, far, namespace, setup.endpoints).await?;
     objects.clear().await?;
-    objects.apply(&case.objects).await?;
-    let mut server = Server::start(Setup::read(&case.settings)?, source).await?;
-    server.follow(objects).await?;
+    objects.apply(&clusters.with_kubeconfigs(&case.objects)?).await?;
+    let mut server = Server::start(setup, source).await?;
+    server.follow(objects, Some(&clusters)).await?;
     let mut streams = Streams::default();
     let mut faults = Vec::new();
     for (index, step) in case.steps.iter().enumerate() {
         if !streams.take(step, &server).await {
-            objects.delete(&step.delete).await?;
-            objects.apply(&step.apply).await?;
-            server.follow(objects).await?;
+            match &step.cluster {
+                Some(name) => clusters.change(name, &step.delete, &step.apply).await?,
+                None => {
+                    objects.delete(&step.delete).await?;
+                    objects.apply(&clusters.with_kubeconfigs(&step.apply)?).await?;
+                }
+            }
+            server.follow(objects, Some(&clusters)).await?;
         }
         server.settle(&streams.all()).await.with_context(|| format!("step {}", index + 1))?;
         faults.extend(streams.check(index + 1, step, Way::Free)?);

@@ -6,11 +6,12 @@ use anyhow::{Context as _, Result, anyhow};
 use ingest::Delivery;
 use model::{Change, Revision};
 use spillway::{Options, Running, SourceOptions};
+use store::Reader;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::Setup;
+use super::{FarClusters, Setup};
 use crate::apiserver::{Objects, equal};
 use crate::client::{Client, Stream};
 
@@ -58,6 +59,11 @@ impl Server {
         timeout(PATIENCE, ended).await.context("streams outlive the server")
     }
 
+    /// Reads its store.
+    pub fn reader(&self) -> Reader {
+        self.running.reader()
+    }
+
     /// The connection to it.
     pub fn client(&self) -> &Client {
         &self.client
@@ -85,9 +91,12 @@ impl Server {
         Ok(())
     }
 
-    /// Returns when all that an API server has is stored.
-    pub async fn follow(&mut self, objects: &Objects) -> Result<()> {
+    /// Returns when all that an API server has is stored, and what is used of linked clusters.
+    pub async fn follow(&mut self, objects: &Objects, far: Option<&FarClusters<'_>>) -> Result<()> {
         equal(objects, &self.running.reader(), self.setup.endpoints, None).await?;
+        if let Some(far) = far {
+            far.follow(objects, &self.running.reader()).await?;
+        }
         self.revision = self.running.reader().snapshot()?.revision();
         Ok(())
     }

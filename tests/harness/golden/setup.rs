@@ -45,6 +45,11 @@ impl Setup {
         Ok(Setup { settings, http2_params, endpoints })
     }
 
+    /// Where the Secrets are that declare links.
+    pub fn controller_namespace(&self) -> &str {
+        &self.settings.controller_namespace
+    }
+
     /// Tells a server.
     pub fn put_into(&self, options: &mut Options) {
         options.settings = self.settings.clone();

@@ -39,6 +39,7 @@ impl Oracle {
                 }
                 self.checkpoints.insert(*source, version.0.clone());
             }
+            Change::Join { .. } | Change::Leave { .. } => unreachable!("it is not made here"),
             Change::Forget { source } => {
                 self.listings.remove(source);
                 self.objects.retain(|key, _| key.source != *source);

@@ -7,19 +7,23 @@ use super::limits::{BACKOFF_MAX, BACKOFF_MIN};
 
 /// Counts failures in a row.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
     /// Something succeeded.
-    pub(super) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// Something failed: wait this long. `unit` is a random number from 0 to 1 (full jitter: many clients of
-    /// one API server that comes back must not come back together).
-    pub(super) fn next(&mut self, unit: f64) -> Duration {
+    /// Something failed: wait this long, or any time less (full jitter: many clients of one API server that comes back must
+    /// not come back together).
+    pub fn wait(&mut self) -> Duration {
+        self.wait_of(unit())
+    }
+
+    fn wait_of(&mut self, unit: f64) -> Duration {
         let most = BACKOFF_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
         self.failures = self.failures.saturating_add(1);
         most.mul_f64(unit)
@@ -39,13 +43,13 @@ mod tests {
     #[test]
     fn waits_double_up_to_a_limit_and_begin_anew() {
         let mut backoff = Backoff::default();
-        let waits: Vec<_> = (0..10).map(|_| backoff.next(1.0).as_millis()).collect();
+        let waits: Vec<_> = (0..10).map(|_| backoff.wait_of(1.0).as_millis()).collect();
         assert_eq!(waits, [200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
         for _ in 0..100 {
-            assert_eq!(backoff.next(0.5), Duration::from_secs(15));
+            assert_eq!(backoff.wait_of(0.5), Duration::from_secs(15));
         }
         backoff.reset();
-        assert_eq!(backoff.next(0.0), Duration::ZERO);
+        assert_eq!(backoff.wait_of(0.0), Duration::ZERO);
     }
 
     #[test]

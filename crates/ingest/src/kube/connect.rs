@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use model::Credentials;
 
 use super::failure::chain;
 
@@ -66,6 +67,12 @@ pub enum ConnectError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The API server of a linked cluster doesn't answer, or not to us.
+    #[error("its API server is not reached: {reason}")]
+    Unreached {
+        /// What happened instead.
+        reason: String,
+    },
     /// The API server didn't say which cluster it serves.
     #[error("can't tell which cluster this is (get namespace kube-system): {reason}")]
     Identity {
@@ -89,7 +96,7 @@ pub async fn connect(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
 ) -> Result<Client, ConnectError> {
-    let (mut config, file) = match (kubeconfig, context) {
+    let (config, file) = match (kubeconfig, context) {
         (Some(path), context) => from_file(path, context).await?,
         // A context can only be one of a kubeconfig.
         (None, Some(_)) => usual(context).await?,
@@ -98,9 +105,67 @@ pub async fn connect(
             Err(in_cluster) => usual(None).await.map_err(|error| nowhere(&in_cluster, error))?,
         },
     };
+    client(config, file)
+}
+
+fn client(mut config: Config, file: String) -> Result<Client, ConnectError> {
     // Waiting and retrying are the driver's, which does it with jitter and says so.
     config.default_retry = false;
     Client::try_from(config).map_err(|error| ConnectError::Unusable { file, reason: chain(&error) })
+}
+
+/// A client for a linked cluster.
+pub async fn connect_linked(credentials: &Credentials) -> Result<Client, ConnectError> {
+    let kubeconfig = read_credentials(credentials)?;
+    let (config, file) = choose(kubeconfig, LINKED.to_owned(), None).await?;
+    client(config, file)
+}
+
+/// Can there be a client with these credentials? Nothing is asked for.
+pub fn check_credentials(credentials: &Credentials) -> Result<(), ConnectError> {
+    read_credentials(credentials).map(drop)
+}
+
+/// How credentials are named: the text is a secret.
+const LINKED: &str = "data.kubeconfig";
+
+/// Whoever may write a Secret must not thereby run programs here, or read files.
+fn read_credentials(Credentials(text): &Credentials) -> Result<Kubeconfig, ConnectError> {
+    let unusable = |reason: &str| ConnectError::Unusable {
+        file: LINKED.to_owned(),
+        reason: reason.to_owned(),
+    };
+    // What is wrong in it is not repeated, since it may be a part of the secret.
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| unusable("it is no kubeconfig"))?;
+    let Some(context) = kubeconfig.current_context.as_deref() else {
+        return Err(unusable("it has no current-context"));
+    };
+    let context = kubeconfig.contexts.iter().find(|it| it.name == context);
+    let context = context.and_then(|it| it.context.as_ref());
+    let context = context.ok_or_else(|| unusable("its current context isn't in it"))?;
+    let cluster = kubeconfig.clusters.iter().find(|it| it.name == context.cluster);
+    let cluster = cluster.and_then(|it| it.cluster.as_ref());
+    let cluster = cluster.ok_or_else(|| unusable("the cluster of its context isn't in it"))?;
+    let server = cluster.server.as_deref().unwrap_or_default();
+    if server.parse::<http::Uri>().ok().and_then(|it| it.host().map(drop)).is_none() {
+        return Err(unusable("its cluster has no server that is a URL"));
+    }
+    let users = || kubeconfig.auth_infos.iter().filter_map(|it| it.auth_info.as_ref());
+    if users().any(|it| it.exec.is_some() || it.auth_provider.is_some()) {
+        return Err(unusable("it names a program to run (exec, auth-provider), which is not done"));
+    }
+    let files =
+        users().flat_map(|it| [&it.token_file, &it.client_certificate, &it.client_key]).chain(
+            kubeconfig
+                .clusters
+                .iter()
+                .filter_map(|it| it.cluster.as_ref())
+                .map(|it| &it.certificate_authority),
+        );
+    if files.flatten().next().is_some() {
+        return Err(unusable("it names a file; put what is in it into the kubeconfig"));
+    }
+    Ok(kubeconfig)
 }
 
 async fn from_file(path: &Path, context: Option<&str>) -> Result<(Config, String), ConnectError> {
@@ -156,19 +221,32 @@ fn nowhere(in_cluster: &InClusterError, error: ConnectError) -> ConnectError {
 /// What makes a cluster this one: the uid of its namespace `kube-system`. A stored version means something
 /// only to the cluster that gave it, whatever the name under which it is reached.
 pub async fn cluster_uid(client: &Client) -> Result<String, ConnectError> {
+    let uid = uid_of(client, "/api/v1/namespaces", "kube-system").await;
+    uid.map_err(|error| ConnectError::Identity { reason: chain(&error) })
+}
+
+/// The same of a linked cluster, where namespaces are mostly not to be seen: the uid of Service `default/kubernetes`, which
+/// each API server makes for itself. `None`: that is not to be seen either.
+pub async fn linked_uid(client: &Client) -> Result<Option<String>, ConnectError> {
+    match uid_of(client, "/api/v1/namespaces/default/services", "kubernetes").await {
+        Ok(uid) => Ok(Some(uid)),
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(None),
+        Err(error) => Err(ConnectError::Unreached { reason: chain(&error) }),
+    }
+}
+
+async fn uid_of(client: &Client, path: &str, name: &str) -> Result<String, kube::Error> {
     #[derive(serde::Deserialize)]
-    struct Namespace {
+    struct Object {
         metadata: Metadata,
     }
     #[derive(serde::Deserialize)]
     struct Metadata {
         uid: String,
     }
-    let identity = |reason| ConnectError::Identity { reason };
-    let request = kube::core::Request::new("/api/v1/namespaces")
-        .get("kube-system", &kube::core::params::GetParams::default())
-        .map_err(|error| identity(chain(&error)))?;
-    let namespace: Namespace =
-        client.request(request).await.map_err(|error| identity(chain(&error)))?;
-    Ok(namespace.metadata.uid)
+    let request = kube::core::Request::new(path)
+        .get(name, &kube::core::params::GetParams::default())
+        .map_err(kube::Error::BuildRequest)?;
+    let object: Object = client.request(request).await?;
+    Ok(object.metadata.uid)
 }

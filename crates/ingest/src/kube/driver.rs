@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::Client;
 use model::{Change, ResourceVersion, Source};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
 use super::backoff::{Backoff, unit};
@@ -21,21 +21,34 @@ use super::status::{SourceStatus, State, Status};
 use super::transport::{self, WatchStream};
 use crate::Delivery;
 
-/// Lists and watches a source for as long as anybody takes its changes. With `resume`, the version that was
-/// committed last, nothing is listed as long as the API server can go on from there.
+/// What is watched, and from where.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// The kind, and the number that its objects have here.
+    pub source: Source,
+    /// The namespace; `None`: all.
+    pub namespace: Option<String>,
+    /// The version that was committed last.
+    pub resume: Option<ResourceVersion>,
+    /// Answers can do without the kind: if the API server refuses it, and nothing is known of it, there is none.
+    pub dispensable: bool,
+    /// Whoever has it may take what has arrived, and holds it until that is handed on: watches of one API server read in turn.
+    /// `None`: always.
+    pub reading: Option<Arc<Semaphore>>,
+}
+
+/// Lists and watches a source for as long as anybody takes its changes. With a version to resume from nothing is listed as
+/// long as the API server can go on from there.
 ///
 /// A listing that is interrupted begins again, so it is never ended half; a full channel stops the reading.
-pub async fn watch(
-    client: Client,
-    source: Source,
-    resume: Option<ResourceVersion>,
-    to: mpsc::Sender<Delivery>,
-    status: Arc<Status>,
-) {
+pub async fn watch(client: Client, watch: Watch, to: mpsc::Sender<Delivery>, status: Arc<Status>) {
+    let Watch { source, namespace, resume, dispensable, reading } = watch;
     let mut driver = Driver {
         client,
         source,
-        resource: Resource::new(source.kind),
+        resource: Resource::new(source.kind, namespace.as_deref()),
+        dispensable,
+        reading,
         to,
         status,
         // The empty version is that of a kind which the API server did not have.
@@ -58,6 +71,8 @@ struct Driver {
     client: Client,
     source: Source,
     resource: Resource,
+    dispensable: bool,
+    reading: Option<Arc<Semaphore>>,
     to: mpsc::Sender<Delivery>,
     status: Arc<Status>,
     /// Where the watch goes on: everything up to here was handed on. `None`: list.
@@ -134,6 +149,7 @@ impl Driver {
         let mut session = Session::listing(self.source, self.resource.plural);
         let (mut token, mut first) = (None::<String>, None);
         loop {
+            let _turn = self.turn_to_read().await;
             let request = self.resource.page(self.page_items, token.as_deref())?;
             let body = transport::document(&self.client, request, self.resource.plural).await?;
             let page = event::page(&body)?;
@@ -161,6 +177,7 @@ impl Driver {
     async fn hear(&mut self, mut session: Session, mut stream: WatchStream) -> Result<(), Failure> {
         let begun = Instant::now();
         let mut heard = false;
+        let mut turn = self.turn_to_read().await;
         loop {
             while let Some(line) = stream.lines.next() {
                 heard = true;
@@ -175,11 +192,19 @@ impl Driver {
             let more = match stream.more_now() {
                 Some(more) => more?,
                 None => {
-                    // The objects of a listing come one by one, and nobody waits for each.
-                    if !session.is_listing() {
+                    // The objects of a listing come one by one, and nobody waits for each; but others wait for their turn.
+                    if !session.is_listing() || turn.is_some() {
                         self.deliver(&mut session).await?;
                     }
-                    stream.more().await?
+                    // A large object is held until it is there, so that there are few of them.
+                    if !stream.lines.is_large() {
+                        drop(turn.take());
+                    }
+                    let more = stream.more().await?;
+                    if turn.is_none() {
+                        turn = self.turn_to_read().await;
+                    }
+                    more
                 }
             };
             if !more {
@@ -195,6 +220,13 @@ impl Driver {
             return Err(Failure::Broken("the API server ended the watch at once".to_owned()));
         }
         Ok(())
+    }
+
+    /// Waits until it may read.
+    async fn turn_to_read(&self) -> Option<OwnedSemaphorePermit> {
+        let reading = Arc::clone(self.reading.as_ref()?);
+        // It is never closed.
+        reading.acquire_owned().await.ok()
     }
 
     /// Hands on what the session has. Waits while there is no room, and so does the API server.
@@ -231,6 +263,12 @@ impl Driver {
             Err(Failure::Absent) if self.resource.optional => return self.absent().await,
             ended => ended.err(),
         };
+        if let Some(Failure::Refused(_)) = failure
+            && self.dispensable
+            && self.position.is_none()
+        {
+            self.say_absent().await?;
+        }
         self.absence.missed = 0;
         self.update(|status| status.restarts += 1);
         let Some(failure) = failure else {
@@ -244,7 +282,7 @@ impl Driver {
             // It answers, so there is nothing to wait for, however long it was away.
             self.backoff.reset();
         }
-        let wait = self.backoff.next(unit());
+        let wait = self.backoff.wait();
         self.failed(&failure, wait);
         Some(wait)
     }
@@ -276,14 +314,23 @@ impl Driver {
         }
         self.position = None;
         if !self.absence.said {
-            let (source, version) = (self.source, ResourceVersion::default());
+            let source = self.source;
             tracing::info!(%source, "the API server doesn't have this kind; looking again every {ABSENT_WAIT:?}");
+        }
+        self.say_absent().await?;
+        self.update(|status| status.state = State::Absent);
+        Some(ABSENT_WAIT.mul_f64(0.5 + unit()))
+    }
+
+    /// Says that there are no objects, unless that was said last. `None`: nobody takes it any more.
+    async fn say_absent(&mut self) -> Option<()> {
+        if !self.absence.said {
+            let (source, version) = (self.source, ResourceVersion::default());
             let changes = vec![Change::Begin { source }, Change::End { source, version }];
             self.to.send(Delivery::new(changes)).await.ok()?;
             self.absence = Absence { said: true, ..Absence::default() };
         }
-        self.update(|status| status.state = State::Absent);
-        Some(ABSENT_WAIT.mul_f64(0.5 + unit()))
+        Some(())
     }
 
     /// The API server has the kind, and lets us have it.

@@ -41,6 +41,11 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// Is a line begun that is longer than most?
+    pub(super) fn is_large(&self) -> bool {
+        self.buffer.len() - self.start > KEEP_BYTES
+    }
+
     /// The next line that is complete; if there is none, more bytes are needed.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
         let newline = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');

@@ -24,6 +24,9 @@ mod transport;
 mod tests;
 
 pub use ::kube::Client;
-pub use connect::{ConnectError, cluster_uid, connect};
-pub use driver::watch;
+pub use backoff::Backoff;
+pub use connect::{
+    ConnectError, check_credentials, cluster_uid, connect, connect_linked, linked_uid,
+};
+pub use driver::{Watch, watch};
 pub use status::{SourceStatus, State, Status};

@@ -17,12 +17,17 @@ pub(super) struct Resource {
     pub(super) optional: bool,
     /// Only the metadata is asked for.
     metadata_only: bool,
+    /// Which objects of the kind.
+    fields: Option<&'static str>,
     requests: Request,
 }
 
+/// The Secrets that are read: nobody needs to hand out others.
+const LINKS: &str = "type=mirror.linkerd.io/remote-kubeconfig";
+
 impl Resource {
-    /// Where a kind is.
-    pub(super) fn new(kind: Kind) -> Resource {
+    /// Where a kind is: that of a namespace, or all.
+    pub(super) fn new(kind: Kind, namespace: Option<&str>) -> Resource {
         let (group, plural) = match kind {
             Kind::Service => ("/api/v1", "services"),
             Kind::EndpointSlice => ("/apis/discovery.k8s.io/v1", "endpointslices"),
@@ -34,18 +39,24 @@ impl Resource {
             Kind::Job => ("/apis/batch/v1", "jobs"),
             Kind::Server => ("/apis/policy.linkerd.io/v1beta3", "servers"),
             Kind::ServiceProfile => ("/apis/linkerd.io/v1alpha2", "serviceprofiles"),
+            Kind::Secret => ("/api/v1", "secrets"),
+        };
+        let path = match namespace {
+            Some(namespace) => format!("{group}/namespaces/{namespace}/{plural}"),
+            None => format!("{group}/{plural}"),
         };
         Resource {
             plural,
             optional: matches!(kind, Kind::ExternalWorkload | Kind::Server | Kind::ServiceProfile),
             metadata_only: matches!(kind, Kind::Node | Kind::ReplicaSet | Kind::Job),
-            requests: Request::new(format!("{group}/{plural}")),
+            fields: (kind == Kind::Secret).then_some(LINKS),
+            requests: Request::new(path),
         }
     }
 
     /// A page of a consistent list: the first, or the one after `token`.
     pub(super) fn page(&self, items: u32, token: Option<&str>) -> Result<HttpRequest, Failure> {
-        let mut params = ListParams::default().limit(items);
+        let mut params = self.listed().limit(items);
         params.continue_token = token.map(str::to_owned);
         Ok(match self.metadata_only {
             true => self.requests.list_metadata(&params)?,
@@ -55,7 +66,11 @@ impl Resource {
 
     /// The smallest consistent list, to see at which version the API server is.
     pub(super) fn probe(&self) -> Result<HttpRequest, Failure> {
-        Ok(self.requests.list_metadata(&ListParams::default().limit(1))?)
+        Ok(self.requests.list_metadata(&self.listed().limit(1))?)
+    }
+
+    fn listed(&self) -> ListParams {
+        ListParams { field_selector: self.fields.map(str::to_owned), ..ListParams::default() }
     }
 
     /// A watch that begins with all objects there are.
@@ -73,6 +88,7 @@ impl Resource {
             timeout: Some(secs),
             bookmarks: true,
             send_initial_events: initial,
+            field_selector: self.fields.map(str::to_owned),
             ..WatchParams::default()
         };
         Ok(match self.metadata_only {
@@ -95,7 +111,8 @@ mod tests {
             let accept = request.headers().get("accept").map(|it| it.to_str().unwrap());
             expected.assert_eq(&format!("{}\n{}", request.uri(), accept.unwrap_or("any")));
         };
-        let (slices, jobs) = (Resource::new(Kind::EndpointSlice), Resource::new(Kind::Job));
+        let (slices, jobs) =
+            (Resource::new(Kind::EndpointSlice, None), Resource::new(Kind::Job, None));
         check(
             slices.page(500, None),
             expect![[r#"
@@ -109,7 +126,7 @@ mod tests {
             application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"#]],
         );
         check(
-            Resource::new(Kind::ServiceProfile).page(500, None),
+            Resource::new(Kind::ServiceProfile, None).page(500, None),
             expect![[r#"
             /apis/linkerd.io/v1alpha2/serviceprofiles?&limit=500
             any"#]],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Source;
+use model::{ClusterId, Source};
 use parking_lot::Mutex;
 
 /// What a watch is about.
@@ -53,6 +53,11 @@ impl Status {
     /// All sources that have begun.
     pub fn all(&self) -> BTreeMap<Source, SourceStatus> {
         self.sources.lock().clone()
+    }
+
+    /// Forgets the sources of a cluster, or of a part of one, that isn't watched any more.
+    pub fn forget(&self, cluster: ClusterId) {
+        self.sources.lock().retain(|source, _| source.cluster != cluster);
     }
 
     /// Changes what is known of a source.

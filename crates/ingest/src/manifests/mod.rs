@@ -75,6 +75,10 @@ impl Kept {
     fn kind(self, document: &Value) -> Option<Kind> {
         let text = |field: &str| document.get(field).and_then(Value::as_str).unwrap_or_default();
         let kind = objects::kind_of(text("apiVersion"), text("kind"))?;
+        if kind == Kind::Secret {
+            // There is nobody to follow a link.
+            return None;
+        }
         (kind != self.endpoints.other_kind()).then_some(kind)
     }
 }

@@ -252,6 +252,7 @@ impl Watched {
                 Some("checkpoint".to_owned())
             }
             Change::End { .. } | Change::Checkpoint { .. } => None,
+            Change::Join { .. } | Change::Leave { .. } => panic!("there are no linked clusters"),
             Change::Forget { source } => panic!("{source} is forgotten"),
         }
     }

@@ -20,6 +20,9 @@ pub(super) const REMOTE_DISCOVERY: &str = "multicluster.linkerd.io/remote-discov
 /// On a Service: the name of a mirrored Service in its cluster.
 pub(super) const REMOTE_SERVICE: &str = "multicluster.linkerd.io/remote-service";
 
+/// On a Secret: the cluster that it leads to.
+pub(super) const CLUSTER_NAME: &str = "multicluster.linkerd.io/cluster-name";
+
 /// The annotations that are read. A struct and no map, so that the others are skipped without being copied:
 /// `last-applied-configuration` alone can be 256 KiB.
 #[derive(Debug, Default, Deserialize)]
@@ -58,4 +61,16 @@ pub(super) struct Annotations {
         deserialize_with = "nullable::present"
     )]
     pub(super) local_discovery: Option<String>,
+    /// Secret: the trust domain of the linked cluster.
+    #[serde(
+        rename = "multicluster.linkerd.io/trust-domain",
+        deserialize_with = "nullable::present"
+    )]
+    pub(super) trust_domain: Option<String>,
+    /// Secret: the domain of the linked cluster's Services.
+    #[serde(
+        rename = "multicluster.linkerd.io/cluster-domain",
+        deserialize_with = "nullable::present"
+    )]
+    pub(super) cluster_domain: Option<String>,
 }

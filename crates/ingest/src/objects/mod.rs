@@ -7,6 +7,7 @@ mod endpoints;
 mod external_workload;
 mod ip;
 mod labels;
+mod link;
 mod meta;
 mod node;
 mod nullable;
@@ -66,6 +67,7 @@ pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
         ("batch/v1", "Job") => Some(Kind::Job),
         ("workload.linkerd.io/v1beta1", "ExternalWorkload") => Some(Kind::ExternalWorkload),
         ("policy.linkerd.io/v1beta3", "Server") => Some(Kind::Server),
+        ("v1", "Secret") => Some(Kind::Secret),
         ("linkerd.io/v1alpha2", "ServiceProfile") => Some(Kind::ServiceProfile),
         _ => None,
     }
@@ -84,6 +86,7 @@ pub fn decode(cluster: ClusterId, kind: Kind, json: &str) -> Result<Observed, Re
         Kind::ReplicaSet | Kind::Job => owner::decode(json),
         Kind::Server => server::decode(json, &mut warnings),
         Kind::ServiceProfile => profile::decode(json, &mut warnings),
+        Kind::Secret => link::decode(json),
     };
     let reject = |reason: String| Reject { name: name_of(kind, json), reason: shorten(&reason) };
     let Decoded { meta, object } = read.map_err(|error| reject(error.to_string()))?;

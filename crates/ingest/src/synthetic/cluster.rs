@@ -103,7 +103,7 @@ impl Cluster {
             Kind::Service | Kind::ReplicaSet => self.services(),
             Kind::Pod => self.endpoints(),
             Kind::EndpointSlice => self.slices(),
-            Kind::Job | Kind::Server | Kind::ServiceProfile => 0,
+            Kind::Job | Kind::Server | Kind::ServiceProfile | Kind::Secret => 0,
             Kind::ExternalWorkload | Kind::Endpoints => 0,
         };
         // A slice weighs as many changes as it has endpoints.

@@ -253,6 +253,8 @@ impl Cluster {
             zone: words.text("zone"),
             node: words.text("node"),
             bucket: None,
+            linked: words.text("linked"),
+            member: false,
         };
         let claims = self.claims(name);
         let lens = lens(&self.settings, &view, self.services.get(name), &claims);

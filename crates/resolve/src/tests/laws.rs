@@ -39,6 +39,8 @@ fn cases() -> impl Strategy<Value = (Settings, View, Service, Vec<Claim>)> {
             zone: zone.map(|zone| zone.to_string()),
             node: Some("1".to_owned()),
             bucket: None,
+            linked: None,
+            member: false,
         };
         let port = |port: u16| ServicePort { name: port.to_string(), port, tcp: true };
         let ports = vec![port(80), port(81)];

@@ -49,6 +49,31 @@ get web:8000 node=n1
 }
 
 #[test]
+fn d08_of_a_linked_cluster_all_is_served() {
+    check(
+        "
+service web 8000 local
+slice web-a v4 8000
+  10.1.0.1 pod w1 hint=z2
+  10.1.0.2 pod w2 hint=z1
+pod w1 node=n1
+pod w2 node=n2
+get web:8000 node=n1 zone=z1
+get web:8000 node=n1 zone=z1 linked=east.org
+service web 8000
+get web:8000 node=n1 zone=z1
+get web:8000 node=n1 zone=z1 linked=east.org
+",
+        expect![[r#"
+            10.1.0.1:8000
+            10.1.0.1:8000 10.1.0.2:8000
+            10.1.0.2:8000
+            10.1.0.1:8000 10.1.0.2:8000
+        "#]],
+    );
+}
+
+#[test]
 fn d05_one_without_hints_frees_all() {
     check(
         "

@@ -4,8 +4,8 @@ use model::{ContainerPort, Operator, OwnerRef, Requirement, Selector};
 
 /// All keys of the language, so that a misspelt one is noticed.
 #[rustfmt::skip]
-const KEYS: [&str; 27] = [
-    "ipv6", "h2", "trust", "default-opaque", "mirror", "remote", "gateway", "host", "zone", "hint", "node",
+const KEYS: [&str; 28] = [
+    "ipv6", "h2", "trust", "default-opaque", "mirror", "remote", "gateway", "host", "zone", "linked", "hint", "node",
     "label", "owner", "above", "sa", "port", "opaque", "skip", "id", "sni", "proxy", "cp", "inbound",
     "admin", "control", "pods", "ews",
 ];

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use model::Revision;
-use store::ServiceRows;
+use store::{ServiceRows, Snapshot};
 
 use super::delta::{Answers, IpRange, Position, Target};
 use super::shared::Failure;
@@ -95,11 +95,11 @@ impl Cursor {
         &self,
         unchanged_until: Revision,
         now: &Position,
-        rows: &ServiceRows<'_>,
+        (rows, snapshot): (Vec<ServiceRows<'_>>, &Snapshot),
         answers: &Answers,
         expected: Option<u64>,
     ) -> Result<Step, Failure> {
-        let target = Target::new(now, rows, answers)?;
+        let target = Target::new(now, rows, snapshot, answers)?;
         let mut delta = target.delta(expected);
         let mut cut = None;
         let mut after = None;
@@ -124,7 +124,9 @@ impl Cursor {
     fn segments_at(&self, unchanged_until: Revision) -> Vec<Segment> {
         let mut segments = self.segments.clone();
         if let [Segment { position: Some(told), .. }] = segments.as_mut_slice() {
-            told.revision = told.revision.max(unchanged_until);
+            for at in &mut told.views {
+                at.revision = at.revision.max(unchanged_until);
+            }
         }
         segments
     }

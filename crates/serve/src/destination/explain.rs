@@ -3,15 +3,16 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use model::ClusterId;
+use model::{ClusterId, Flow};
 use resolve::Lens;
 use serde::{Deserialize, Serialize};
 use store::{Mention, Snapshot};
 use tonic::Status;
 
 use super::delta::lens;
-use super::get::{absent, accept};
+use super::get::{absent, accept, accept_linked, not_linked};
 use super::look::{Question, head_of};
+use super::members::{Members, State};
 use super::reads::Reader;
 use super::shared::{Failure, Shared};
 
@@ -80,7 +81,7 @@ pub(super) async fn explain(
         ..Explanation::default()
     };
     let read = move |shared: &Shared, snapshot: &Snapshot, _| {
-        Ok(explain_at(shared, snapshot, &question, synced, address, about)?)
+        Ok(explain_at(shared, snapshot, question, synced, address, about)?)
     };
     shared.read(&Reader::Server, read).await.map_err(failed)
 }
@@ -88,36 +89,63 @@ pub(super) async fn explain(
 fn explain_at(
     shared: &Shared,
     snapshot: &Snapshot,
-    question: &Question,
+    mut question: Question,
     synced: bool,
     address: IpAddr,
     about: Explanation,
 ) -> Result<Explanation, store::Error> {
-    let rows = snapshot.service(&question.service)?;
-    let head = head_of(&rows, snapshot)?;
+    let asked = head_of(&snapshot.service(&question.asked.service)?, snapshot)?;
+    let mut refused = match asked.object.service().map(|it| accept(it, &about.authority)) {
+        Some(Ok(flow)) => {
+            question.asked.flow = flow;
+            None
+        }
+        Some(Err(status)) => Some(status),
+        None => Some(absent(&question.asked.service, synced)),
+    };
+    let namespace = &shared.answers.settings.controller_namespace;
+    let members = Members::read(&question.asked, snapshot, namespace, shared.endpoints())?;
+    if let (Flow::Mirror(cluster, _), State::NotLinked) = (&question.asked.flow, members.state) {
+        refused = refused.or_else(|| Some(not_linked(cluster, synced)));
+    }
+    let rows = members.list.iter().map(|member| snapshot.service(&member.service));
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    let heads = rows.iter().map(|rows| head_of(rows, snapshot)).collect::<Result<Vec<_>, _>>()?;
+    if let Flow::Mirror(..) = &question.asked.flow {
+        let services = heads.iter().filter_map(|head| head.object.service());
+        let linked = services.map(|service| accept_linked(service, &about.authority));
+        refused = refused.or_else(|| linked.filter_map(Result::err).next());
+    }
     let zone = match &question.node {
         Some(node) => snapshot.zone(ClusterId::LOCAL, node)?,
         None => None,
     };
-    let position = question.position(&head, zone.as_deref(), &shared.levels);
-    let lens = lens(&position, &rows, &shared.answers)?;
-    let (mut mentions, mut more) = (Vec::new(), false);
-    snapshot.mentions(&question.service, address, &mut |mention| {
-        if mentions.len() < ENDPOINTS_MAX { mentions.push(mention) } else { more = true }
-    })?;
-    let refused = match &head.object {
-        Some(object) => accept(object, &about.authority).err(),
-        None => Some(absent(&question.service, synced)),
-    };
-    let mut endpoints = explained(&lens, &mentions);
-    if refused.is_some() || !synced {
+    let position = question.position(&members.list, &heads, zone.as_deref(), &shared.levels);
+    let (mut endpoints, mut views, mut more) = (Vec::new(), Vec::new(), false);
+    for at in &position.views {
+        let service = &at.view.service;
+        let lens = lens(at, &snapshot.service(service)?, &shared.answers)?;
+        let mut mentions = Vec::new();
+        snapshot.mentions(service, address, &mut |mention| {
+            if endpoints.len() + mentions.len() < ENDPOINTS_MAX {
+                mentions.push(mention);
+            } else {
+                more = true;
+            }
+        })?;
+        endpoints.extend(explained(&lens, &mentions));
+        views.push(lens.keeps());
+    }
+    views.dedup();
+    let loading = !synced || members.state == State::Loading;
+    if refused.is_some() || loading {
         endpoints.iter_mut().for_each(|it| (it.in_answer, it.port) = (false, None));
     }
-    let (reason, rule) = match (&refused, synced, endpoints.is_empty()) {
+    let (reason, rule) = match (&refused, loading, endpoints.is_empty()) {
         (Some(status), ..) => {
             (format!("refused with {:?}: {}", status.code(), status.message()), "spec §1.5")
         }
-        (_, false, _) => ("nothing is answered before all is listed once".to_owned(), "spec §1.5"),
+        (_, true, _) => ("nothing is answered before all is listed once".to_owned(), "spec §1.5"),
         (.., true) => (UNNAMED.to_owned(), "spec §2.4"),
         _ => (String::new(), ""),
     };
@@ -125,7 +153,7 @@ fn explain_at(
     Ok(Explanation {
         revision: snapshot.revision().0,
         in_answer: endpoints.iter().any(|it| it.in_answer),
-        view: lens.keeps(),
+        view: views.join("; "),
         reason: said(reason),
         rule: said(rule.to_owned()),
         endpoints,

@@ -8,22 +8,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lru::LruCache;
-use model::{Revision, Service, ServiceName};
+use model::{Revision, ServiceName};
 use parking_lot::Mutex;
+use store::Presence;
 use tokio::sync::watch;
 
 use super::cursor::{Cursor, Step};
 use super::delta::Position;
+use super::members::{Asked, Members};
 use super::profile::{Attached, Outcome, Question};
 
 /// What an entry takes besides what it is about, with its key.
 const ENTRY_BYTES: usize = 512;
+
+/// What one of several members takes, with its name, about.
+const MEMBER_BYTES: usize = 256;
 
 /// What can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
     /// The Service, and when it last changed.
     Head(ServiceName),
+    /// Whose endpoints answer.
+    Members(Asked),
     /// The zone of a node of the local cluster.
     Zone(String),
     /// What to say to a client that has been told all that a cursor says, and is to know a position.
@@ -35,8 +42,8 @@ pub(super) enum Key {
 /// What is known of a Service as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// `None`: it doesn't exist.
-    pub(super) object: Option<Arc<Service>>,
+    /// The Service, if it is there.
+    pub(super) object: Arc<Presence>,
     /// The last change of anything that its answers depend on.
     pub(super) changed: Revision,
     /// How many targets its slices name.
@@ -47,6 +54,7 @@ pub(super) struct Head {
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Head(Head),
+    Members(Arc<Members>),
     Zone(Option<Arc<str>>),
     Step(Arc<Step>),
     Profile(Arc<Outcome>),
@@ -57,6 +65,7 @@ impl Value {
         ENTRY_BYTES
             + match self {
                 Value::Head(_) | Value::Zone(_) => 0,
+                Value::Members(members) => members.list.len() * MEMBER_BYTES,
                 Value::Step(step) => step.bytes(),
                 Value::Profile(outcome) => outcome.bytes(),
             }

@@ -10,6 +10,7 @@ mod profile;
 
 mod hot;
 mod level;
+mod members;
 
 mod cursor;
 mod delta;

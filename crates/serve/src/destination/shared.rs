@@ -64,6 +64,9 @@ pub(super) enum Failure {
     /// There is nothing to be told of what the client asked for any more.
     #[error("{0}")]
     Gone(String),
+    /// There is nothing more to say, and that is as it should be.
+    #[error("there is nothing more to say")]
+    Over,
     /// The server ends.
     #[error("the server is ending")]
     Ending,
@@ -83,6 +86,8 @@ pub(crate) enum StreamEnd {
     Behind,
     /// What the client asked for is gone.
     Gone,
+    /// Nothing is told of what the client asked for any more: its cluster is not linked, or it is federated no more.
+    Over,
     /// The client took nothing for too long.
     Stalled,
     /// The client was slow, and the memory of what it was being told was needed.
@@ -92,7 +97,8 @@ pub(crate) enum StreamEnd {
 }
 
 impl StreamEnd {
-    pub(crate) const ALL: [StreamEnd; 7] = [
+    pub(crate) const ALL: [StreamEnd; 8] = [
+        StreamEnd::Over,
         StreamEnd::Stopped,
         StreamEnd::Ending,
         StreamEnd::Behind,
@@ -107,6 +113,7 @@ impl StreamEnd {
             StreamEnd::Stopped => "stopped",
             StreamEnd::Ending => "ending",
             StreamEnd::Gone => "gone",
+            StreamEnd::Over => "over",
             StreamEnd::Stalled => "stalled",
             StreamEnd::Evicted => "evicted",
             StreamEnd::Behind => "behind",
@@ -118,6 +125,7 @@ impl StreamEnd {
         match failure {
             Failure::Store(store::Error::Trimmed { .. }) | Failure::TooSlow => StreamEnd::Behind,
             Failure::Gone(_) => StreamEnd::Gone,
+            Failure::Over => StreamEnd::Over,
             Failure::Ending => StreamEnd::Ending,
             Failure::Store(_) | Failure::Panicked => StreamEnd::Failed,
         }
@@ -219,6 +227,12 @@ impl Shared {
             None => self.metrics.ended(StreamEnd::Stopped),
         }
         false
+    }
+
+    /// The newest revision.
+    #[cfg(test)]
+    pub(super) fn snapshot_for_tests(&self) -> Snapshot {
+        self.reader.snapshot().expect("the store is open")
     }
 
     /// Which objects say where endpoints are.

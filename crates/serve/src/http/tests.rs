@@ -1,7 +1,7 @@
 //! Each page, asked without a network.
 
 use super::*;
-use crate::{MemoryPart, SourceStatus};
+use crate::{LinkStatus, MemoryPart, SourceStatus};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use model::{ClusterId, Kind, Revision, Source};
@@ -50,6 +50,26 @@ impl Situation for Loading {
             decode_failures: 1,
             partial_objects: 2,
         }]
+    }
+
+    fn links(&self) -> Vec<LinkStatus> {
+        vec![LinkStatus {
+            cluster: "east".to_owned(),
+            state: "watching",
+            watches: 5,
+            live: 4,
+            restarts: 7,
+            decode_failures: 2,
+            partial_objects: 3,
+        }]
+    }
+
+    fn link_faults(&self) -> usize {
+        6
+    }
+
+    fn parts(&self) -> std::collections::BTreeMap<ClusterId, String> {
+        [(ClusterId(1), "east".to_owned())].into()
     }
 
     fn waits_for(&self) -> Vec<String> {
@@ -137,6 +157,7 @@ async fn metrics_are_prometheus_text() {
         spillway_oversized_total{decision="subset"} 0
         spillway_oversized_total{decision="chunk"} 0
         spillway_coalesced_total 0
+        spillway_streams_ended_total{reason="over"} 0
         spillway_streams_ended_total{reason="stopped"} 0
         spillway_streams_ended_total{reason="ending"} 0
         spillway_streams_ended_total{reason="behind"} 0
@@ -145,10 +166,17 @@ async fn metrics_are_prometheus_text() {
         spillway_streams_ended_total{reason="evicted"} 0
         spillway_streams_ended_total{reason="failed"} 0
         spillway_requests_total{method="Get",code="OK"} 1
-        spillway_source_live{cluster="0",kind="Pod"} 1
-        spillway_watch_restarts_total{cluster="0",kind="Pod"} 3
-        spillway_decode_failures_total{cluster="0",kind="Pod"} 1
-        spillway_partial_objects_total{cluster="0",kind="Pod"} 2
+        spillway_source_live{cluster="local",kind="Pod"} 1
+        spillway_watch_restarts_total{cluster="local",kind="Pod"} 3
+        spillway_decode_failures_total{cluster="local",kind="Pod"} 1
+        spillway_partial_objects_total{cluster="local",kind="Pod"} 2
+        spillway_link_state{cluster="east",state="watching"} 1
+        spillway_link_watches{cluster="east"} 5
+        spillway_link_watches_live{cluster="east"} 4
+        spillway_link_watch_restarts_total{cluster="east"} 7
+        spillway_link_decode_failures_total{cluster="east"} 2
+        spillway_link_partial_objects_total{cluster="east"} 3
+        spillway_link_faults 6
         spillway_memory_budget_bytes{part="total"} 64
         spillway_memory_used_bytes{part="total"} 32
         spillway_memory_used_bytes{part="resident"} 48

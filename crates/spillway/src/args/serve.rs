@@ -7,7 +7,7 @@ use std::time::Duration;
 use model::{EndpointsFrom, PortSet};
 use resolve::Settings;
 use serve::{DoorLimits, Oversize};
-use spillway::{Budget, Options, SourceOptions};
+use spillway::{Budget, Options, RemoteScope, SourceOptions};
 use store::Undo;
 
 use super::{refuse, values};
@@ -110,9 +110,21 @@ struct SourceArgs {
     /// A folder of YAML and JSON manifests instead of a cluster; edits are seen.
     #[arg(long, value_name = "DIR", conflicts_with = "synthetic")]
     manifests: Option<PathBuf>,
+    /// What is watched of linked clusters: the namespaces of Services that local ones stand for, or all.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = RemoteScopeArg::Mirrored)]
+    pub(crate) remote_scope: RemoteScopeArg,
     /// A made-up cluster instead, such as `services=20,endpoints=50,big=250x1000,churn=10` (docs/synthetic.md).
     #[arg(long, value_name = "SPEC")]
     synthetic: Option<String>,
+}
+
+/// What is watched of linked clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RemoteScopeArg {
+    /// Namespaces that hold a Service which is mirrored or federated here.
+    Mirrored,
+    /// All namespaces.
+    All,
 }
 
 /// What an answer depends on besides the cluster: the settings of Linkerd's own destination service.
@@ -196,6 +208,10 @@ enum TransportMode {
 impl ServeArgs {
     /// What was meant.
     pub(crate) fn meaning(self) -> Result<Options, clap::Error> {
+        let remote_scope = match self.source.remote_scope {
+            RemoteScopeArg::Mirrored => RemoteScope::Mirrored,
+            RemoteScopeArg::All => RemoteScope::All,
+        };
         let source = self.source.meaning()?;
         let http2_params = http2_params(&self.answer.meshed_http2_client_params)?;
         let endpoints = self.answer.endpoints(&source)?;
@@ -227,6 +243,7 @@ impl ServeArgs {
             },
             settings: self.answer.settings(http2_params.is_some()),
             http2_params,
+            remote_scope,
             endpoints,
             no_endpoints,
             ..Options::new(self.data, source)

@@ -1,5 +1,7 @@
 //! Assembly: what starts in which order, what belongs together, and how it ends.
 
+mod intake;
+mod links;
 mod listen;
 mod open;
 mod origin;
@@ -21,7 +23,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{Budget, Options};
+use intake::Intake;
 use open::Opened;
+use origin::Origin;
 use situation::Situation;
 use sources::Sources;
 use spine::Spine;
@@ -75,26 +79,25 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
     let addr = listener.local_addr()?;
 
     let (deliveries, incoming) = mpsc::channel(options.memory.deliveries_max);
+    let (intake, doors) = Intake::new(incoming);
     let spine = Spine {
         writer,
         hub: Arc::clone(&hub),
         metrics: Arc::clone(&metrics),
-        deliveries: incoming,
+        intake,
+        links: sources.links_known(),
         fsync_interval: options.fsync_interval.unwrap_or_default(),
         sync_at: None,
-        rest: None,
         stop: stop.clone(),
     };
-    let mut confirming = JoinSet::new();
-    if let (Some(origin), Some(client)) = (origin, sources.client().cloned()) {
-        confirming.spawn(origin.confirm(client, failure.clone()));
-    }
+    let confirming = confirm(origin, &sources, &failure);
     let supervisor = Supervisor {
         spine,
         reader: reader.clone(),
-        tasks: sources.spawn(&deliveries, &reader)?,
+        tasks: sources.spawn(&deliveries, &doors, &reader)?,
         sources,
         deliveries: deliveries.downgrade(),
+        doors,
     };
     let writer = supervisor::spawn(supervisor, failure.clone())?;
     listeners.push(wake(&hub, options.keep_alive, stop.clone()));
@@ -119,6 +122,19 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
         closing,
         stop: guard,
     })
+}
+
+/// Asks the API server which cluster it is of, until that is known.
+fn confirm(
+    origin: Option<Origin>,
+    sources: &Sources,
+    failure: &watch::Sender<Option<String>>,
+) -> JoinSet<()> {
+    let mut confirming = JoinSet::new();
+    if let (Some(origin), Some(client)) = (origin, sources.client().cloned()) {
+        confirming.spawn(origin.confirm(client, failure.clone()));
+    }
+    confirming
 }
 
 /// What answers proxies.

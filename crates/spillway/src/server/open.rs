@@ -1,7 +1,7 @@
 //! Opens the store and gets its sources ready, so that the two fit.
 
 use anyhow::Context as _;
-use model::{Change, ClusterId, Kind, Source, Time};
+use model::{Change, ClusterId, Source, Time};
 use store::{Birth, Fsync, Reader, Writer};
 
 use super::origin::{self, Origin};
@@ -32,19 +32,27 @@ pub(super) async fn open(options: &Options) -> anyhow::Result<Opened> {
         origin.write()?;
     }
     let other = options.endpoints.other_kind();
-    let source = Source { cluster: ClusterId::LOCAL, kind: other };
     let has_objects = reader.stats().objects.get(&other).is_some_and(|count| *count > 0);
-    if has_objects || reader.snapshot()?.checkpoint(source)?.is_some() {
-        let forgotten = tokio::task::spawn_blocking(move || forget(writer, other)).await?;
+    let snapshot = reader.snapshot()?;
+    let parts = snapshot.parts()?.into_iter().map(|part| part.id);
+    let clusters = std::iter::once(ClusterId::LOCAL).chain(parts);
+    let known: Vec<_> = clusters.map(|cluster| Source { cluster, kind: other }).collect();
+    let mut listed = false;
+    for source in &known {
+        listed |= snapshot.checkpoint(*source)?.is_some();
+    }
+    drop(snapshot);
+    if has_objects || listed {
+        let forgotten = tokio::task::spawn_blocking(move || forget(writer, known)).await?;
         writer = forgotten.with_context(|| format!("{other} of before can't be forgotten"))?;
     }
     Ok(Opened { writer, reader, sources, origin })
 }
 
 /// Forgets the objects of a kind that nobody watches any more: it would say for ever what it said last.
-fn forget(mut writer: Writer, kind: Kind) -> Result<Writer, store::Error> {
-    let source = Source { cluster: ClusterId::LOCAL, kind };
-    writer.commit(Time(0), vec![Change::Forget { source }])?;
+fn forget(mut writer: Writer, sources: Vec<Source>) -> Result<Writer, store::Error> {
+    let forget = |source| Change::Forget { source };
+    writer.commit(Time(0), sources.into_iter().map(forget).collect())?;
     while writer.tick(Time(0))?.is_some() {}
     Ok(writer)
 }

@@ -1,14 +1,16 @@
 //! What health and metrics say: how far the start has come, and how the sources are doing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ingest::{kube, manifests};
 use model::{ClusterId, Kind, Source};
 use parking_lot::Mutex;
-use serve::{Destination, MemoryPart, SourceStatus};
+use serve::{Destination, LinkStatus, MemoryPart, SourceStatus};
 use store::{Reader, Stats};
 
+use super::links::{self, LinkStatuses};
 use super::sources::Sources;
 use crate::{Budget, memory};
 
@@ -26,6 +28,7 @@ struct Opened {
     reader: Reader,
     destination: Destination,
     watched: Watched,
+    links: Arc<LinkStatuses>,
     kinds: Vec<Kind>,
     memory: Budget,
 }
@@ -51,7 +54,8 @@ impl Situation {
         memory: Budget,
     ) {
         let (watched, kinds) = (sources.watched(), sources.needed().kinds);
-        *self.opened.lock() = Some(Opened { reader, destination, watched, kinds, memory });
+        let links = sources.links();
+        *self.opened.lock() = Some(Opened { reader, destination, watched, links, kinds, memory });
     }
 
     /// The server is ending: nobody is to come to it any more.
@@ -125,6 +129,33 @@ impl serve::Situation for Situation {
         status.all().into_iter().map(one).collect()
     }
 
+    fn links(&self) -> Vec<LinkStatus> {
+        let Some(Opened { links, .. }) = self.now() else { return Vec::new() };
+        let one = |(cluster, link): (String, links::LinkStatus)| {
+            let watches = link.watches.all();
+            let count = |each: fn(&kube::SourceStatus) -> u64| watches.values().map(each).sum();
+            LinkStatus {
+                cluster,
+                state: link.state.name(),
+                watches: watches.len() as u64,
+                live: count(|watch| u64::from(watch.state == kube::State::Live)),
+                restarts: count(|watch| watch.restarts),
+                decode_failures: count(|watch| watch.rejects),
+                partial_objects: count(|watch| watch.partial),
+            }
+        };
+        links.all().into_iter().map(one).collect()
+    }
+
+    fn link_faults(&self) -> usize {
+        self.now().map_or(0, |opened| opened.links.fault_count())
+    }
+
+    fn parts(&self) -> BTreeMap<ClusterId, String> {
+        let parts = self.now().and_then(|opened| opened.reader.snapshot().ok()?.parts().ok());
+        parts.into_iter().flatten().map(|it| (it.id, it.part.cluster)).collect()
+    }
+
     fn waits_for(&self) -> Vec<String> {
         if self.draining.load(Ordering::Relaxed) {
             return vec!["the server is ending".to_owned()];
@@ -148,7 +179,9 @@ impl Opened {
         let mut missing = Vec::new();
         for kind in &self.kinds {
             let source = Source { cluster: ClusterId::LOCAL, kind: *kind };
-            if snapshot.checkpoint(source)?.is_none() {
+            // Without links a server does all it can for the local cluster.
+            let dispensable = *kind == Kind::Secret && self.watched.is_refused(source);
+            if snapshot.checkpoint(source)?.is_none() && !dispensable {
                 missing.extend(self.watched.reason(source));
             }
         }

@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use ingest::kube::Watch;
 use ingest::{Delivery, kube, manifests, synthetic};
-use model::{ClusterId, EndpointsFrom, ResourceVersion, Source};
+use model::{ClusterId, EndpointsFrom, Kind, ResourceVersion, Source};
 use serve::Needed;
 use store::Reader;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::intake::Doors;
+use super::links::{Known, LinkStatuses, Links};
 use super::situation::Watched;
 use crate::{Options, SourceOptions};
 
@@ -18,6 +21,7 @@ use crate::{Options, SourceOptions};
 pub(super) struct Sources {
     from: From,
     endpoints: EndpointsFrom,
+    links: Links,
 }
 
 /// Where their objects are.
@@ -43,7 +47,14 @@ pub(super) async fn prepare(options: &Options) -> anyhow::Result<Sources> {
         SourceOptions::Synthetic(spec) => From::Synthetic(spec.clone()),
         SourceOptions::Fed => From::Fed,
     };
-    Ok(Sources { from, endpoints: options.endpoints })
+    let links = Links {
+        controller_namespace: options.settings.controller_namespace.clone(),
+        endpoints: options.endpoints,
+        scope: options.remote_scope,
+        known: Arc::default(),
+        statuses: Arc::default(),
+    };
+    Ok(Sources { from, endpoints: options.endpoints, links })
 }
 
 /// The version that all sources have been committed up to, if it is one.
@@ -93,23 +104,52 @@ impl Sources {
         }
     }
 
+    /// What the writer tells of links.
+    pub(super) fn links_known(&self) -> Arc<Known> {
+        Arc::clone(&self.links.known)
+    }
+
+    /// How linked clusters are doing.
+    pub(super) fn links(&self) -> Arc<LinkStatuses> {
+        Arc::clone(&self.links.statuses)
+    }
+
     /// Can they say again what was lost since their checkpoints?
     pub(super) fn can_repeat(&self) -> bool {
         !matches!(self.from, From::Fed)
+    }
+
+    /// How a source is watched.
+    fn watch(&self, source: Source, resume: Option<ResourceVersion>) -> Watch {
+        let watch = Watch { source, namespace: None, resume, dispensable: false, reading: None };
+        match source.kind {
+            // Their credentials are not stored, so they are always listed.
+            Kind::Secret => Watch {
+                namespace: Some(self.links.controller_namespace.clone()),
+                resume: None,
+                ..watch
+            },
+            _ => watch,
+        }
     }
 
     /// Starts them, from their checkpoints. They end when the set is dropped, or nobody takes their deliveries.
     pub(super) fn spawn(
         &self,
         to: &mpsc::Sender<Delivery>,
+        doors: &Doors,
         reader: &Reader,
     ) -> anyhow::Result<JoinSet<()>> {
         let mut tasks = JoinSet::new();
+        if let From::Kubernetes { .. } = self.from {
+            tasks.spawn(self.links.clone().run(reader.clone(), to.clone(), doors.clone()));
+        }
         match &self.from {
             From::Kubernetes { client, status } => {
                 for (source, resume) in self.checkpoints(reader)? {
                     let (client, status) = (client.clone(), Arc::clone(status));
-                    tasks.spawn(kube::watch(client, source, resume, to.clone(), status));
+                    let watch = self.watch(source, resume);
+                    tasks.spawn(kube::watch(client, watch, to.clone(), status));
                 }
             }
             From::Manifests { dir, status } => {

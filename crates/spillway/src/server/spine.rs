@@ -6,27 +6,28 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ingest::Delivery;
-use ingest::batch::Batch;
 use model::{Change, Source, Time};
 use serve::{Hub, Metrics};
 use store::{Commit, Writer};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+
+use super::intake::Intake;
+use super::links::{Known, News};
 
 /// Who takes part.
 pub(super) struct Spine {
     pub(super) writer: Writer,
     pub(super) hub: Arc<Hub>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) deliveries: mpsc::Receiver<Delivery>,
+    pub(super) intake: Intake,
+    /// Told of what is committed of links.
+    pub(super) links: Arc<Known>,
     /// How long commits may wait until they are durable, if they aren't at once.
     pub(super) fsync_interval: Duration,
     /// When those that wait are made durable.
     pub(super) sync_at: Option<Instant>,
-    /// A delivery that the last commit had no room for.
-    pub(super) rest: Option<Delivery>,
     pub(super) stop: CancellationToken,
 }
 
@@ -98,34 +99,24 @@ impl Spine {
 
     /// Drops what was delivered and is not committed. Whoever waits for it is told that it won't be.
     pub(super) fn forget(&mut self) {
-        self.rest = None;
         self.sync_at = None;
-        while self.deliveries.try_recv().is_ok() {}
+        self.intake.clear();
     }
 
     async fn next(&mut self, pending: bool) -> Next {
-        let Spine { deliveries, rest, .. } = self;
-        let delivery = async {
-            match rest.take() {
-                Some(rest) => Some(rest),
-                None => deliveries.recv().await,
-            }
-        };
         let idle = if pending { Duration::ZERO } else { TICK_INTERVAL };
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Next::Stop,
             () = until(self.sync_at) => Next::Sync,
-            delivery = delivery => delivery.map_or(Next::Stop, Next::Commit),
+            delivery = self.intake.next() => delivery.map_or(Next::Stop, Next::Commit),
             () = sleep(idle) => Next::Idle,
         }
     }
 
     fn commit(&mut self, runtime: &Handle, first: Delivery) -> Result<(), store::Error> {
-        let next = || self.deliveries.try_recv().ok();
-        let (batch, rest) = Batch::collect(first, next);
-        self.rest = rest;
-        let (mut changes, done) = batch.into_parts();
+        let (mut changes, done) = self.intake.batch(first).into_parts();
+        let news = News::of(&changes);
         let count = changes.len();
         let up_to_date: BTreeSet<Source> = changes.iter().filter_map(Change::completes).collect();
         let commit = self.write(runtime, |writer| {
@@ -134,6 +125,7 @@ impl Spine {
         })?;
         let Some((commit, took)) = commit else { return Ok(()) };
         self.visible(&commit);
+        self.links.committed(&commit, news);
         self.metrics.committed(count, took);
         self.metrics.up_to_date(up_to_date, now());
         for waiting in done {
@@ -148,6 +140,7 @@ impl Spine {
         let commit = self.write(runtime, |writer| writer.tick(now()))?.flatten();
         if let Some(commit) = &commit {
             self.visible(commit);
+            self.links.committed(commit, News::default());
         }
         // Both go on together, or a cluster that is never quiet would never be compacted.
         let compacting = self.write(runtime, Writer::compact)?;

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::intake::Doors;
 use super::sources::Sources;
 use super::spine::Spine;
 
@@ -30,6 +31,8 @@ pub(super) struct Supervisor {
     pub(super) sources: Sources,
     /// Where the sources deliver to.
     pub(super) deliveries: mpsc::WeakSender<Delivery>,
+    /// Where linked clusters get doors of their own.
+    pub(super) doors: Doors,
     /// The sources at work. Aborted when dropped.
     pub(super) tasks: JoinSet<()>,
 }
@@ -90,7 +93,7 @@ impl Supervisor {
         // Without a sender the server ends, and so will the spine.
         if let Some(deliveries) = self.deliveries.upgrade() {
             let _runtime = runtime.enter();
-            self.tasks = self.sources.spawn(&deliveries, &self.reader)?;
+            self.tasks = self.sources.spawn(&deliveries, &self.doors, &self.reader)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClusterId, Kind, ObjectName, Source, Template};
+use model::{ClusterId, Kind, ObjectName, Part, Source, Template};
 
 use super::Faults;
 use crate::addresses::instances;
@@ -10,7 +10,7 @@ use crate::key::{self, KeyReader, Undone};
 use crate::record::{self, v3};
 use crate::template::host_ports;
 use crate::write::Work;
-use crate::{Error, addresses, apply};
+use crate::{Error, addresses, apply, linked};
 
 impl Work<'_> {
     pub(super) fn check_objects(&self, faults: &mut Faults) -> Result<(), Error> {
@@ -57,6 +57,8 @@ impl Work<'_> {
         }
         faults.equal("slices", "rows", self.tables.slices.len()?, slices);
         faults.equal("addresses", "rows", self.tables.addresses.len()?, addresses);
+        self.check_remotes(faults)?;
+        self.check_parts(faults)?;
         let (mut naming, mut hostnames) = (0, 0);
         for entry in self.tables.slices.iter()? {
             let (id, slice) = entry?;
@@ -73,6 +75,50 @@ impl Work<'_> {
         faults.equal("instances", "rows", self.tables.instances.len()?, hostnames);
         faults.equal("objects", "slices that name a Service", named, naming);
         self.check_services(faults)
+    }
+
+    /// Each local Service is found by the namespaces of other clusters that it is answered from.
+    fn check_remotes(&self, faults: &mut Faults) -> Result<(), Error> {
+        let prefix = key::source(Source { cluster: ClusterId::LOCAL, kind: Kind::Service });
+        let mut remotes = 0;
+        for entry in self.tables.objects.range(&prefix, &key::prefix_end(&prefix))? {
+            let (key, value) = entry?;
+            let object: v3::Object = record::decode(value.value())?;
+            let (Some(name), Some(v3::Body::Service(service))) =
+                (key::object_name(key.value()), object.body)
+            else {
+                continue;
+            };
+            for key in linked::remotes(&name, Some(&service)) {
+                remotes += 1;
+                if self.tables.remotes.get(&key)?.is_none() {
+                    faults.add("remotes", format_args!("{key:?} of {name} is not there"));
+                }
+            }
+        }
+        faults.equal("remotes", "rows", self.tables.remotes.len()?, remotes);
+        Ok(())
+    }
+
+    /// Each part that is stored has its number, and each number that has not left its part.
+    fn check_parts(&self, faults: &mut Faults) -> Result<(), Error> {
+        let mut there = 0;
+        for entry in self.tables.part_ids.iter()? {
+            let (id, part) = entry?;
+            let v3::PartId { cluster, namespace, left } = record::decode(part.value())?;
+            if left.is_some() {
+                continue;
+            }
+            there += 1;
+            let part = Part { cluster, namespace };
+            let found = self.tables.parts.get(key::part(&part).as_slice())?;
+            let found = found.map(|found| record::decode::<v3::Part>(found.value())).transpose()?;
+            if found.map(|found| found.id) != KeyReader(id.value()).u16() {
+                faults.add("parts", format_args!("{part} has another number"));
+            }
+        }
+        faults.equal("parts", "rows", self.tables.parts.len()?, there);
+        Ok(())
     }
 
     /// Gives how many addresses an object owns.
@@ -175,7 +221,7 @@ impl Work<'_> {
 /// Can it be read, should somebody ask for that revision?
 fn check_undone(what: &Undone, value: &[u8]) -> Result<(), Error> {
     match what {
-        Undone::Object => record::decode::<Option<v3::Service>>(value).map(drop),
+        Undone::Object => record::decode::<v3::Presence>(value).map(drop),
         Undone::Address(_) => record::decode::<v3::UndoneRows>(value).map(drop),
         Undone::Signature(signature) => {
             let count = KeyReader(value).u64().ok_or_else(|| Error::Damaged {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Change, Family, Kind, Object, ResourceVersion, Slice, SliceEndpoint, SliceMeta, Target,
+    Change, Discovery, Family, Kind, Object, Origin, Part, ResourceVersion, Slice, SliceEndpoint,
+    SliceMeta, Target,
 };
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 
@@ -34,7 +35,8 @@ fn fill(writer: &mut Writer) {
     };
     let service = || {
         let cluster_ips = vec![ip(false, 9)];
-        Object::Service(model::Service { cluster_ips, ..model::Service::default() })
+        let discovery = Discovery { members: Some("a@east".to_owned()), ..Discovery::default() };
+        Object::Service(model::Service { cluster_ips, discovery, ..model::Service::default() })
     };
     writer
         .commit(
@@ -42,6 +44,10 @@ fn fill(writer: &mut Writer) {
             vec![
                 put(Kind::Service, "svc", 1, service()),
                 put(Kind::Service, "gone", 1, service()),
+                Change::Join {
+                    part: Part { cluster: "east".to_owned(), namespace: "shop".to_owned() },
+                    origin: Origin::default(),
+                },
                 put(Kind::Pod, "a", 1, pod("one")),
                 put(Kind::Pod, "b", 1, pod("two")),
                 put(Kind::EndpointSlice, "s1", 1, slice(vec![endpoint(1, "a"), endpoint(2, "b")])),
@@ -105,5 +111,5 @@ fn a_row_that_is_missing_is_found() {
             assert!(!found, "{name}: {key:?} is not missed");
         }
     }
-    assert_eq!(tables, 16);
+    assert_eq!(tables, 19);
 }

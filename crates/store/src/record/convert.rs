@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use model::{
-    Class, ClusterId, ContainerPort, Discovery, MeshTls, Metadata, Operator, OwnerRef, Phase,
-    PortSet, ProxyPorts, Requirement, ResourceVersion, Selector, Server, ServerPort, Service,
-    ServicePort, SliceMeta, SlicePort, Template, WorkloadKind,
+    Class, ClusterId, ContainerPort, Credentials, Discovery, Link, MeshTls, Metadata, Operator,
+    OwnerRef, Phase, PortSet, ProxyPorts, Requirement, ResourceVersion, Selector, Server,
+    ServerPort, Service, ServicePort, SliceMeta, SlicePort, Template, WorkloadKind,
 };
 
 use super::v3;
@@ -66,9 +66,28 @@ impl From<&Service> for v3::Service {
     }
 }
 
+pub(crate) fn discovery(
+    [cluster, service, members, local_member]: [Option<String>; 4],
+) -> Discovery {
+    Discovery { cluster, service, members, local_member }
+}
+
+impl From<Link> for v3::Link {
+    fn from(link: Link) -> v3::Link {
+        let Link { cluster, trust_domain, cluster_domain, .. } = link;
+        v3::Link { cluster, trust_domain, cluster_domain }
+    }
+}
+
+impl From<v3::Link> for Link {
+    fn from(record: v3::Link) -> Link {
+        let v3::Link { cluster, trust_domain, cluster_domain } = record;
+        Link { cluster, trust_domain, cluster_domain, credentials: Credentials::default() }
+    }
+}
+
 impl From<v3::Service> for Service {
     fn from(record: v3::Service) -> Service {
-        let [cluster, service, members, local_member] = record.discovery;
         let port =
             |port: v3::ServicePort| ServicePort { name: port.name, port: port.port, tcp: port.tcp };
         Service {
@@ -77,7 +96,7 @@ impl From<v3::Service> for Service {
             local_traffic: record.local_traffic,
             cluster_ips: record.cluster_ips.into_iter().map(IpAddr::from).collect(),
             opaque: record.opaque.map(PortSet::from_ranges),
-            discovery: Discovery { cluster, service, members, local_member },
+            discovery: discovery(record.discovery),
         }
     }
 }

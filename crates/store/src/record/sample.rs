@@ -2,9 +2,10 @@
 //! where they can, so that two fields that change places are seen.
 
 use super::v3::{
-    Body, Checkpoint, Interned, Ip, Meta, Metadata, Name, Object, Owner, Peer, Profile,
-    RequestPart, ResponsePart, RetryBudget, Route, Row, Server, ServerPort, Service, ServicePort,
-    Signature, Slice, SliceEndpoint, SliceMeta, Template, Touched, UndoneRows, Version, Workload,
+    Body, Checkpoint, Interned, Ip, Link, Meta, Metadata, Name, Object, Owner, Part, PartId, Peer,
+    Profile, RequestPart, ResponsePart, RetryBudget, Route, Row, Server, ServerPort, Service,
+    ServicePort, Signature, Slice, SliceEndpoint, SliceMeta, Template, Touched, UndoneRows,
+    Version, Workload,
 };
 
 fn v6() -> Ip {
@@ -98,11 +99,29 @@ pub(crate) fn objects() -> Vec<Object> {
         Body::Server(Server { port: ServerPort::Number(8_080), ..server() }),
         Body::Profile(None),
         Body::Profile(Some(profile())),
+        Body::Link(Ok(link())),
+        Body::Link(Err("it has no data.kubeconfig".to_owned())),
     ];
     let mut objects: Vec<_> = bodies.into_iter().map(|body| object(Some(body))).collect();
     objects.push(object(None));
     objects.push(Object { version: Version::Text("v-1".to_owned()), ..object(None) });
     objects
+}
+
+fn link() -> Link {
+    Link {
+        cluster: "east".to_owned(),
+        trust_domain: "east.org".to_owned(),
+        cluster_domain: "e.test".to_owned(),
+    }
+}
+
+pub(crate) fn part() -> Part {
+    Part { id: 300, uid: "1-2-3".to_owned(), trust_domain: "east.org".to_owned() }
+}
+
+pub(crate) fn part_id() -> PartId {
+    PartId { cluster: "east".to_owned(), namespace: "shop".to_owned(), left: Some(70_000) }
 }
 
 pub(crate) fn template() -> Template {

@@ -7,8 +7,8 @@ use bincode::{Decode, Encode};
 use expect_test::{Expect, expect};
 
 use super::v3::{
-    Checkpoint, Interned, Meta, Metadata, Name, Object, Row, Service, Signature, Slice, SliceMeta,
-    Template, Touched, UndoneRows,
+    Checkpoint, Interned, Meta, Metadata, Name, Object, PartId, Presence, Row, Signature, Slice,
+    SliceMeta, Template, Touched, UndoneRows,
 };
 use super::{DECODE_BYTES_MAX, VERSION, decode, encode, sample};
 use crate::Error;
@@ -108,6 +108,14 @@ fn object() {
             6b2e74657374fb2823
         "#]],
         expect![[r#"
+            03fb2c0100fc7011010002fd00f2052a01000000010800046561737408656173
+            742e6f726706652e74657374
+        "#]],
+        expect![[r#"
+            03fb2c0100fc7011010002fd00f2052a0100000001080119697420686173206e
+            6f20646174612e6b756265636f6e666967
+        "#]],
+        expect![[r#"
             03fb2c0100fc7011010002fd00f2052a0100000000
         "#]],
         expect![[r#"
@@ -122,13 +130,47 @@ fn object() {
 
 #[test]
 fn service_before() {
-    check::<Option<Service>>(
-        &Some(sample::service()),
+    check(
+        &Presence::There(sample::service()),
         &expect![[r#"
-            0301020468747470500103646e73fbb41400000102000a6000ff01fd00010203
-            0405060708090a0b0c0dfe01021919fbea0cfb5c110104656173740109636172
-            742e73686f700109636172744077657374010463617274
-        "#]],
+        0302020468747470500103646e73fbb41400000102000a6000ff01fd00010203
+        0405060708090a0b0c0dfe01021919fbea0cfb5c110104656173740109636172
+        742e73686f700109636172744077657374010463617274
+    "#]],
+    );
+    check(
+        &Presence::Unseen,
+        &expect![[r#"
+        0300
+    "#]],
+    );
+    check(
+        &Presence::Gone,
+        &expect![[r#"
+        0301
+    "#]],
+    );
+}
+
+#[test]
+fn part() {
+    check(
+        &sample::part(),
+        &expect![[r#"
+        03fb2c0105312d322d3308656173742e6f7267
+    "#]],
+    );
+    check(
+        &sample::part_id(),
+        &expect![[r#"
+        0304656173740473686f7001fc70110100
+    "#]],
+    );
+    check(
+        &PartId { left: None, ..sample::part_id() },
+        &expect![[r#"
+        0304656173740473686f7000
+    "#]],
     );
 }
 

@@ -43,6 +43,33 @@ pub(crate) enum Body {
     Subsets(Vec<u32>),
     /// A ServiceProfile; `None`: what it says doesn't hold.
     Profile(Option<Profile>),
+    /// A Secret that declares a link, or why it doesn't.
+    Link(Result<Link, String>),
+}
+
+/// A link, without its credentials.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct Link {
+    pub(crate) cluster: String,
+    pub(crate) trust_domain: String,
+    pub(crate) cluster_domain: String,
+}
+
+/// parts: a part of a linked cluster that is stored.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct Part {
+    pub(crate) id: u16,
+    pub(crate) uid: String,
+    pub(crate) trust_domain: String,
+}
+
+/// part_ids: whose a number is or was.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct PartId {
+    pub(crate) cluster: String,
+    pub(crate) namespace: String,
+    /// The revision in which it left.
+    pub(crate) left: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -60,6 +87,16 @@ pub(crate) struct ServicePort {
     pub(crate) name: String,
     pub(crate) port: u16,
     pub(crate) tcp: bool,
+}
+
+/// undo: a Service object before a revision.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) enum Presence {
+    /// Nobody had seen it.
+    Unseen,
+    /// It had been deleted.
+    Gone,
+    There(Service),
 }
 
 /// Inclusive ranges.

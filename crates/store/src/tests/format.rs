@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use model::{
-    Change, Claim, Family, Kind, Object, OwnerRef, ResourceVersion, Revision, SignatureItem, Slice,
-    SliceEndpoint, SliceMeta, SlicePort, Target, WorkloadKind,
+    Change, Claim, ClusterId, Credentials, Discovery, Family, Kind, Link, Object, Origin, OwnerRef,
+    Part, ResourceVersion, Revision, SignatureItem, Slice, SliceEndpoint, SliceMeta, SlicePort,
+    StoredPart, Target, WorkloadKind,
 };
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 
@@ -83,6 +84,15 @@ fn workload(kind: WorkloadKind, node: &str) -> Object {
     Object::Workload(workload)
 }
 
+fn link() -> Object {
+    Object::Link(Ok(Link {
+        cluster: "east".to_owned(),
+        trust_domain: "east.org".to_owned(),
+        cluster_domain: "e.test".to_owned(),
+        credentials: Credentials::default(),
+    }))
+}
+
 /// Rows in every table, and a past: a pod in two slices, an external workload, bare addresses; then some change
 /// and some go.
 fn fill(writer: &mut Writer) {
@@ -93,9 +103,18 @@ fn fill(writer: &mut Writer) {
     };
     let service = |local_traffic| {
         let cluster_ips = vec![ip(false, 200)];
-        Object::Service(model::Service { local_traffic, cluster_ips, ..model::Service::default() })
+        let discovery = Discovery { members: Some("cart@east".to_owned()), ..Discovery::default() };
+        Object::Service(model::Service {
+            local_traffic,
+            cluster_ips,
+            discovery,
+            ..model::Service::default()
+        })
     };
     let all = vec![endpoint(1, pod("cart-7d-a")), endpoint(2, pod("cart-7d-b")), endpoint(3, vm)];
+    let origin = Origin { uid: "1-2-3".to_owned(), trust_domain: "east.org".to_owned() };
+    let part =
+        |namespace: &str| Part { cluster: "east".to_owned(), namespace: namespace.to_owned() };
     let both = vec![endpoint(4, pod("cart-7d-a")), endpoint(5, Target::Bare)];
     let first = vec![
         put(Kind::Node, "node-1", 1, Object::Node { zone: Some("z1".to_owned()) }),
@@ -107,6 +126,9 @@ fn fill(writer: &mut Writer) {
         put(Kind::ExternalWorkload, "vm", 7, workload(WorkloadKind::External, "node-1")),
         put(Kind::EndpointSlice, "s1", 8, slice(all)),
         put(Kind::EndpointSlice, "s2", 9, slice(both)),
+        put(Kind::Secret, "credentials", 10, link()),
+        Change::Join { part: part("shop"), origin: origin.clone() },
+        Change::Join { part: part("other"), origin },
     ];
     writer.commit(NOW, first).unwrap();
     let version = ResourceVersion("13".to_owned());
@@ -116,6 +138,7 @@ fn fill(writer: &mut Writer) {
         Change::Delete { key: key(Kind::Pod, "cart-7d-b") },
         put(Kind::EndpointSlice, "s2", 12, slice(vec![endpoint(4, pod("cart-7d-a"))])),
         Change::Checkpoint { source: source(Kind::Pod), version },
+        Change::Leave { id: ClusterId(2) },
     ];
     writer.commit(NOW, second).unwrap();
 }
@@ -133,11 +156,18 @@ fn dump(reader: &Reader) -> String {
         };
         snapshot.objects(source(kind), visit).unwrap();
     }
+    for StoredPart { part, id, origin } in snapshot.parts().unwrap() {
+        let Origin { uid, trust_domain } = origin;
+        writeln!(text, "{part} as {}: {uid}, {trust_domain}", id.0).unwrap();
+    }
+    for part in snapshot.parts_in_use().unwrap() {
+        writeln!(text, "{part} is in use").unwrap();
+    }
     let name = service(0);
     let rows = snapshot.service(&name).unwrap();
     for revision in (snapshot.trimmed().0..=snapshot.revision().0).map(Revision) {
         let object = rows.object(revision).unwrap();
-        let object = object.map_or("no Service", |service| match service.local_traffic {
+        let object = object.service().map_or("no Service", |service| match service.local_traffic {
             true => "local traffic only",
             false => "a Service",
         });

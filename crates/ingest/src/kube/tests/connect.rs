@@ -4,7 +4,9 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 
-use crate::kube::connect;
+use model::Credentials;
+
+use crate::kube::{check_credentials, connect, connect_linked};
 
 const GOOD: &str = r#"
 apiVersion: v1
@@ -28,6 +30,56 @@ async fn compare(path: &Path, folder: &Path, context: Option<&str>, expected: Ex
         Err(error) => error.to_string().replace(folder.to_str().unwrap(), "FOLDER"),
     };
     expected.assert_eq(&out);
+}
+
+#[tokio::test]
+async fn credentials_of_a_linked_cluster() {
+    let check = async |text: &str, expected: Expect| {
+        let credentials = Credentials(text.into());
+        let checked = check_credentials(&credentials).map_err(|error| error.to_string());
+        expected.assert_eq(&checked.err().unwrap_or_else(|| "good".to_owned()));
+        // Without a program and without a file, there is a client for all that are good.
+        assert_eq!(
+            connect_linked(&credentials).await.is_ok(),
+            check_credentials(&credentials).is_ok()
+        );
+    };
+    check(GOOD, expect!["good"]).await;
+    check("no: kubeconfig", expect!["data.kubeconfig can't be used: it has no current-context"])
+        .await;
+    check("{token: s3cret", expect!["data.kubeconfig can't be used: it is no kubeconfig"]).await;
+    check(
+        &GOOD.replace("current-context: one", "current-context: three"),
+        expect!["data.kubeconfig can't be used: its current context isn't in it"],
+    )
+    .await;
+    check(
+        &GOOD.replace("current-context: one", "current-context: two"),
+        expect!["data.kubeconfig can't be used: the cluster of its context isn't in it"],
+    )
+    .await;
+    check(
+        &GOOD.replace("https://127.0.0.1:1", "not a url"),
+        expect!["data.kubeconfig can't be used: its cluster has no server that is a URL"],
+    )
+    .await;
+    check(&GOOD.replace("{token: t}", "{exec: {command: sh}}"), expect!["data.kubeconfig can't be used: it names a program to run (exec, auth-provider), which is not done"]).await;
+    check(
+        &GOOD.replace("{token: t}", "{tokenFile: /etc/shadow}"),
+        expect![
+            "data.kubeconfig can't be used: it names a file; put what is in it into the kubeconfig"
+        ],
+    )
+    .await;
+    let file = "{server: \"https://127.0.0.1:1\", certificate-authority: ca.pem}";
+    check(
+        &GOOD.replace("{server: \"https://127.0.0.1:1\"}", file),
+        expect![
+            "data.kubeconfig can't be used: it names a file; put what is in it into the kubeconfig"
+        ],
+    )
+    .await;
+    assert_eq!(format!("{:?}", Credentials(GOOD.into())), "Credentials(..)");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::server::{Answer, Server, breaks, says, stays};
 use super::{source, words};
 use crate::kube::limits::DELIVERY_CHANGES_MAX;
-use crate::kube::{State, Status, watch};
+use crate::kube::{State, Status, Watch, watch};
 
 const INITIAL: &str = "sendInitialEvents=true";
 const PROBE: &str = "limit=1 ";
@@ -59,7 +59,10 @@ async fn check(
     let (to, mut from) = mpsc::channel(4);
     let state = Arc::new(Status::default());
     let resume = resume.map(|version| ResourceVersion(version.to_owned()));
-    let task = tokio::spawn(watch(client, source(kind), resume, to, state.clone()));
+    let namespace = (kind == Kind::Secret).then(|| "mesh".to_owned());
+    let dispensable = kind == Kind::ReplicaSet;
+    let what = Watch { source: source(kind), namespace, resume, dispensable, reading: None };
+    let task = tokio::spawn(watch(client, what, to, state.clone()));
     let mut out = String::new();
     for _ in 0..deliveries {
         let delivery = timeout(Duration::from_secs(20), from.recv()).await;
@@ -254,6 +257,20 @@ async fn a_refusal_is_asked_about_again() {
     "#]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn what_answers_can_do_without_is_not_waited_for() {
+    let answers = vec![
+        says(INITIAL, 403, status(403, "replicasets is forbidden")),
+        says(INITIAL, 403, status(403, "replicasets is forbidden")),
+        stays(INITIAL, event("ADDED", "a", 3) + &initial_end(5)),
+    ];
+    check(Kind::ReplicaSet, None, answers, 2, expect![[r#"
+        begin, end@
+        begin, put n/a@3, end@5
+        Live, 1 listings, 2 restarts, 0 rejects, the API server doesn't allow us (403) to watch replicasets: replicasets is forbidden
+    "#]]).await;
 }
 
 #[tokio::test]

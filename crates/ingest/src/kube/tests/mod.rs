@@ -19,6 +19,8 @@ fn words(changes: &[Change]) -> String {
         Change::Keep { key } => format!("keep {}", key.name),
         Change::Delete { key } => format!("delete {}", key.name),
         Change::Forget { .. } => "forget".to_owned(),
+        Change::Join { part, .. } => format!("join {part}"),
+        Change::Leave { id } => format!("leave {}", id.0),
         Change::End { version, .. } => format!("end@{}", version.0),
         Change::Checkpoint { version, .. } => format!("checkpoint@{}", version.0),
     };

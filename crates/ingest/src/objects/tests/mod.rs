@@ -3,6 +3,7 @@
 mod render;
 
 mod endpoints;
+mod link;
 mod metadata;
 mod profile;
 mod profile_faults;

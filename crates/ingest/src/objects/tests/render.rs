@@ -20,6 +20,8 @@ pub(super) fn observed(observed: &Observed) -> String {
         Object::Server(it) => server(&mut out, it),
         Object::Profile(Some(it)) => profile(&mut out, it),
         Object::Profile(None) => flag(&mut out, "nothing that holds", true),
+        Object::Link(Ok(it)) => line(&mut out, "link", Some(it)),
+        Object::Link(Err(reason)) => line(&mut out, "no link", Some(reason)),
         Object::Node { zone } => line(&mut out, "zone", zone.as_ref()),
         Object::Owned { owner } => {
             line(&mut out, "owner", owner.as_ref().map(|it| (&it.kind, &it.name)));

@@ -122,13 +122,31 @@ impl Server {
     }
 
     pub(super) fn put(&mut self, kind: Kind, name: &str, object: Object) -> Revision {
+        self.put_in(ClusterId::LOCAL, kind, name, object)
+    }
+
+    pub(super) fn put_in(
+        &mut self,
+        cluster: ClusterId,
+        kind: Kind,
+        name: &str,
+        object: Object,
+    ) -> Revision {
+        let version = ResourceVersion(self.next_version());
+        self.commit(vec![Change::Put { key: key_in(cluster, kind, name), version, object }])
+    }
+
+    pub(super) fn next_version(&mut self) -> String {
         self.versions += 1;
-        let version = ResourceVersion(self.versions.to_string());
-        self.commit(vec![Change::Put { key: key(kind, name), version, object }])
+        self.versions.to_string()
     }
 
     pub(super) fn delete(&mut self, kind: Kind, name: &str) -> Revision {
-        self.commit(vec![Change::Delete { key: key(kind, name) }])
+        self.delete_in(ClusterId::LOCAL, kind, name)
+    }
+
+    pub(super) fn delete_in(&mut self, cluster: ClusterId, kind: Kind, name: &str) -> Revision {
+        self.commit(vec![Change::Delete { key: key_in(cluster, kind, name) }])
     }
 
     /// Service `web` with port 80.
@@ -212,6 +230,21 @@ impl Client {
         while self.unsettled(hub, revision).await.is_some() {}
     }
 
+    /// The same; false if the stream ends before, as one may.
+    pub(super) async fn settle_or_end(&mut self, hub: &Hub, revision: Revision) -> bool {
+        loop {
+            tokio::select! {
+                biased;
+                update = self.stream.next() => match update {
+                    Some(Ok(update)) => self.hold(&update),
+                    Some(Err(status)) => panic!("{status}"),
+                    None => return false,
+                },
+                () = hub.settled(revision) => return true,
+            }
+        }
+    }
+
     /// The next message; `None` when the stream has nothing more to say of all commits so far.
     pub(super) async fn unsettled(&mut self, hub: &Hub, revision: Revision) -> Option<Message> {
         tokio::select! {
@@ -266,8 +299,12 @@ fn source(kind: Kind) -> Source {
 }
 
 pub(super) fn key(kind: Kind, name: &str) -> Key {
+    key_in(ClusterId::LOCAL, kind, name)
+}
+
+fn key_in(cluster: ClusterId, kind: Kind, name: &str) -> Key {
     let namespace = if kind == Kind::Node { "" } else { "shop" };
-    Key { source: source(kind), name: ObjectName::new(namespace, name).unwrap() }
+    Key { source: Source { cluster, kind }, name: ObjectName::new(namespace, name).unwrap() }
 }
 
 pub(super) fn web() -> Service {

@@ -14,16 +14,13 @@ async fn each_refusal_has_its_status() {
     let remote = Discovery { cluster: some("east"), service: some("web"), ..Discovery::default() };
     server.put(Kind::Service, "remote", with(remote));
     let half = Discovery { cluster: some("east"), ..Discovery::default() };
-    server.put(Kind::Service, "half", with(half.clone()));
-    let federated = Discovery { members: some("web@east"), ..half };
-    server.put(Kind::Service, "federated", with(federated));
+    server.put(Kind::Service, "half", with(half));
     let mut refusals = Vec::new();
     for path in [
         "web.shop.svc.k.test:x",
         "10.0.0.1:80",
         "foo",
         "web.shop.svc.k.test:80",
-        "federated.shop.svc.k.test",
         "half.shop.svc.k.test:80",
         "remote.shop.svc.k.test:80",
         "ext.shop.svc.k.test:80",
@@ -35,7 +32,6 @@ async fn each_refusal_has_its_status() {
         InvalidArgument: IP queries not supported by Get API: host=10.0.0.1
         InvalidArgument: Invalid authority: foo
         NotFound: Service web.shop not found
-        Unavailable: federated Services are not served yet
         FailedPrecondition: Remote discovery service missing remote service name half.shop.svc.k.test:80
         NotFound: Remote cluster not found: east
         InvalidArgument: Invalid authority: ext.shop.svc.k.test:80"#]]

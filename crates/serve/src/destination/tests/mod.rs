@@ -5,6 +5,7 @@ mod fixture;
 mod explain;
 mod explain_profile;
 mod flows;
+mod linked;
 mod network;
 mod order;
 mod oversize;

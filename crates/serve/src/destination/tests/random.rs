@@ -8,10 +8,10 @@ use crate::destination::Oversize;
 use super::fixture::{Choice, Client, Server, USUAL, endpoint, of_pod, slice, web};
 
 /// A generator of our own: the same histories on every machine.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides

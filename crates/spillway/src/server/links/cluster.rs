@@ -1,0 +1,202 @@
+//! One linked cluster: reached, recognised, and watched in the parts that are wanted of it.
+//!
+//! *Invariant:* whatever it does or fails to do is its own affair: it has its own door to the writer, its own tasks, and
+//! takes its turns in reading.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ingest::Delivery;
+use ingest::kube::{self, Backoff, Watch};
+use model::{
+    Change, ClusterId, Credentials, EndpointsFrom, Kind, Origin, Part, Source, StoredPart,
+};
+use store::Reader;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::status::{LinkStatuses, State};
+
+/// How often it is looked whether the API server is still that of the same cluster.
+const RECOGNISE_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long the API server may take to say so.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
+
+/// Watches of one cluster that read at the same time. Each holds a page at most.
+const READING_MAX: usize = 2;
+
+/// How long to wait before watching a part again whose watch has panicked.
+const PANIC_WAIT: Duration = Duration::from_secs(10);
+
+/// What a cluster's task is given.
+pub(super) struct Cluster {
+    pub(super) name: String,
+    pub(super) credentials: Credentials,
+    pub(super) trust_domain: String,
+    /// The namespaces that are wanted; the empty one is all.
+    pub(super) wanted: watch::Receiver<BTreeSet<String>>,
+    pub(super) endpoints: EndpointsFrom,
+    pub(super) reader: Reader,
+    pub(super) to: mpsc::Sender<Delivery>,
+    pub(super) statuses: Arc<LinkStatuses>,
+}
+
+/// Nobody takes what it says any more.
+struct Over;
+
+impl Cluster {
+    /// Runs as long as the cluster is linked with these credentials, or until nobody takes deliveries any more.
+    pub(super) async fn run(mut self) {
+        let watches = self.statuses.begin(&self.name);
+        let client = match kube::connect_linked(&self.credentials).await {
+            Ok(client) => client,
+            // Another Secret may be better.
+            Err(error) => return self.say(State::Refused, Some(error.to_string())),
+        };
+        let reading = Arc::new(Semaphore::new(READING_MAX));
+        loop {
+            let uid = self.recognise(&client).await;
+            self.say(State::Watching, None);
+            match self.watch(&client, &uid, &watches, &reading).await {
+                Ok(()) => tracing::warn!(
+                    cluster = self.name,
+                    "under this name there is another cluster now; it is learnt anew"
+                ),
+                Err(Over) => return,
+            }
+        }
+    }
+
+    fn say(&self, state: State, reason: Option<String>) {
+        self.statuses.set(&self.name, state, reason);
+    }
+
+    /// Asks until it is known which cluster this is.
+    async fn recognise(&self, client: &kube::Client) -> String {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.uid(client).await {
+                Ok(uid) => return uid,
+                Err(reason) => self.say(State::Connecting, Some(reason)),
+            }
+            sleep(backoff.wait()).await;
+        }
+    }
+
+    /// What tells this cluster from others; empty if it is not to be seen.
+    async fn uid(&self, client: &kube::Client) -> Result<String, String> {
+        match timeout(ANSWER_WAIT, kube::linked_uid(client)).await {
+            Ok(Ok(uid)) => Ok(uid.unwrap_or_default()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("nothing was heard from it for {} s", ANSWER_WAIT.as_secs())),
+        }
+    }
+
+    /// Watches what is wanted. Returns when another cluster is found under the name.
+    async fn watch(
+        &mut self,
+        client: &kube::Client,
+        uid: &str,
+        status: &Arc<kube::Status>,
+        reading: &Arc<Semaphore>,
+    ) -> Result<(), Over> {
+        let mut parts = BTreeMap::new();
+        loop {
+            let wanted = self.wanted.borrow_and_update().clone();
+            parts.retain(|namespace, Watched { id, .. }| {
+                let kept = wanted.contains(namespace);
+                if !kept {
+                    status.forget(*id);
+                }
+                kept
+            });
+            for namespace in wanted {
+                if parts.contains_key(&namespace) {
+                    continue;
+                }
+                let part = Part { cluster: self.name.clone(), namespace: namespace.clone() };
+                let origin =
+                    Origin { uid: uid.to_owned(), trust_domain: self.trust_domain.clone() };
+                let Some(stored) = self.join(part, origin).await? else { continue };
+                let mut tasks = JoinSet::new();
+                for watch in self.watches(&stored, reading)? {
+                    let (client, status) = (client.clone(), Arc::clone(status));
+                    tasks.spawn(kube::watch(client, watch, self.to.clone(), status));
+                }
+                parts.insert(namespace, Watched { id: stored.id, tasks });
+            }
+            tokio::select! {
+                changed = self.wanted.changed() => changed.map_err(|_| Over)?,
+                () = self.to.closed() => return Err(Over),
+                namespace = ended(&mut parts) => {
+                    tracing::error!(cluster = self.name, namespace, "a watch panicked; its part is watched anew");
+                    sleep(PANIC_WAIT).await;
+                    parts.remove(&namespace);
+                }
+                () = sleep(RECOGNISE_INTERVAL) => {
+                    match self.uid(client).await {
+                        Ok(now) if now != uid => return Ok(()),
+                        Ok(_) => self.say(State::Watching, None),
+                        Err(reason) => self.say(State::Connecting, Some(reason)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has a part stored from here on.
+    async fn join(&self, part: Part, origin: Origin) -> Result<Option<StoredPart>, Over> {
+        let (done, committed) = oneshot::channel();
+        let changes = vec![Change::Join { part: part.clone(), origin }];
+        let delivery = Delivery { changes, done: Some(done) };
+        self.to.send(delivery).await.map_err(|_| Over)?;
+        committed.await.map_err(|_| Over)?;
+        self.read(move |reader| reader.snapshot()?.part(&part)).await
+    }
+
+    /// How each kind of a part is watched, from where its checkpoint is.
+    fn watches(&self, stored: &StoredPart, reading: &Arc<Semaphore>) -> Result<Vec<Watch>, Over> {
+        let snapshot = self.reader.snapshot().map_err(|_| Over)?;
+        let namespace = Some(stored.part.namespace.clone()).filter(|it| !it.is_empty());
+        let watch = |kind| {
+            let source = Source { cluster: stored.id, kind };
+            let resume = snapshot.checkpoint(source).map_err(|_| Over)?;
+            let dispensable = matches!(kind, Kind::ReplicaSet | Kind::Server);
+            let reading = Some(Arc::clone(reading));
+            Ok(Watch { source, namespace: namespace.clone(), resume, dispensable, reading })
+        };
+        self.endpoints.kinds_of_linked().into_iter().map(watch).collect()
+    }
+
+    /// Reads the store, which may have to wait for the disk. That it can't be read is the supervisor's affair.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, store::Error> + Send + 'static,
+    ) -> Result<T, Over> {
+        let reader = self.reader.clone();
+        let read = tokio::task::spawn_blocking(move || read(&reader)).await;
+        read.map_err(|_| Over)?.map_err(|_| Over)
+    }
+}
+
+/// A part, and the tasks that watch it. They end with this.
+struct Watched {
+    id: ClusterId,
+    tasks: JoinSet<()>,
+}
+
+/// The part of which a watch has ended, which none does by itself.
+async fn ended(parts: &mut BTreeMap<String, Watched>) -> String {
+    std::future::poll_fn(|context| {
+        for (namespace, Watched { tasks, .. }) in parts.iter_mut() {
+            if let std::task::Poll::Ready(Some(_)) = tasks.poll_join_next(context) {
+                return std::task::Poll::Ready(namespace.clone());
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}
