@@ -214,6 +214,12 @@ async fn faulty_links_are_told_and_found_when_they_are_mended_f39() -> Result<()
     until_metrics_say(&rig, "spillway_link_faults 2").await?;
     // Nobody uses `late`, and still it is said that it can't be.
     until_metrics_say(&rig, "spillway_link_state{cluster=\"late\",state=\"connecting\"} 1").await?;
+    // Of one that can't even be tried it is said so.
+    let unusable = ApiServer::kubeconfig_for(far.line.addr(), User::Admin)
+        .replace("\"insecure-skip-tls-verify\":true", "\"certificate-authority-data\":\"!\"");
+    rig.objects.apply(&[secret("unusable", "unusable", &unusable)]).await?;
+    let refused = "spillway_link_state{cluster=\"unusable\",state=\"refused\"} 1";
+    until_metrics_say(&rig, refused).await?;
     open(&rig, MIRROR).await?.until_pods(&[3]).await?;
     let mended =
         secret("garbage", "other", &ApiServer::kubeconfig_for(far.line.addr(), User::Admin));

@@ -62,13 +62,7 @@ impl Work<'_> {
     }
 
     fn own(&mut self, before: &Keys, now: &Keys) -> Result<(), Error> {
-        for key in before.difference(now) {
-            self.tables.addresses.remove(key)?;
-        }
-        for key in now.difference(before) {
-            self.tables.addresses.insert(key.clone(), Vec::new())?;
-        }
-        Ok(())
+        self.tables.addresses.exchange(before, now)
     }
 
     /// A slice has endpoints of other hostnames now, or is of another Service.
@@ -79,13 +73,7 @@ impl Work<'_> {
         now: Option<&v3::Slice>,
     ) -> Result<(), Error> {
         let (before, now) = (instances(id, before), instances(id, now));
-        for key in before.difference(&now) {
-            self.tables.instances.remove(key)?;
-        }
-        for key in now.difference(&before) {
-            self.tables.instances.insert(key.clone(), Vec::new())?;
-        }
-        Ok(())
+        self.tables.instances.exchange(&before, &now)
     }
 }
 

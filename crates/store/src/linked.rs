@@ -68,6 +68,7 @@ impl Work<'_> {
         let part = Part { cluster, namespace };
         self.tables.parts.remove(key::part(&part).as_slice())?;
         self.write_part_id(id.0, &part, Some(self.revision.0))?;
+        self.state.left = true;
         self.state.parts = None;
         self.part_changed(&part);
         self.forget_part(id)
@@ -85,6 +86,11 @@ impl Work<'_> {
 
     /// Gives up the numbers of parts of which nothing is left, in the undo log neither.
     pub(crate) fn free_part_ids(&mut self, trimmed: u64) -> Result<(), Error> {
+        // There is mostly none, and this is asked with each trim.
+        if !self.state.left || self.left_parts(u64::MAX)?.is_empty() {
+            self.state.left = false;
+            return Ok(());
+        }
         for id in self.left_parts(trimmed)? {
             if !self.has_objects(id)? {
                 self.tables.part_ids.remove(key::cluster(id).as_slice())?;
@@ -105,16 +111,10 @@ impl Work<'_> {
             return Ok(());
         }
         let (before, now) = (remotes(name, before), remotes(name, now));
-        for key in before.difference(&now) {
-            self.tables.remotes.remove(key)?;
-        }
-        for key in now.difference(&before) {
-            self.tables.remotes.insert(key.clone(), Vec::new())?;
-        }
         if before != now {
             self.touched.insert(WakeKey::links());
         }
-        Ok(())
+        self.tables.remotes.exchange(&before, &now)
     }
 
     /// A link is another one now.

@@ -4,6 +4,7 @@
 mod range;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use redb::{AccessGuard, ReadableTable, ReadableTableMetadata, Table};
@@ -197,6 +198,21 @@ impl<'txn> Rows<'txn> {
             self.copy = None;
             self.copy_failed = Some(error);
         }
+    }
+
+    /// Has these keys instead of those, where a row is nothing but its key.
+    pub(crate) fn exchange(
+        &mut self,
+        before: &BTreeSet<Vec<u8>>,
+        now: &BTreeSet<Vec<u8>>,
+    ) -> Result<(), Error> {
+        for key in before.difference(now) {
+            self.remove(key)?;
+        }
+        for key in now.difference(before) {
+            self.insert(key.clone(), Vec::new())?;
+        }
+        Ok(())
     }
 
     /// Inserts or replaces a row.

@@ -89,6 +89,8 @@ pub(crate) struct State {
     pub(crate) leftovers: bool,
     /// The numbers of the parts of linked clusters that are stored; `None`: not read yet.
     pub(crate) parts: Option<BTreeSet<u16>>,
+    /// There may be parts that have left and still have their numbers.
+    pub(crate) left: bool,
     /// Parts of clusters that have left may not have been swept when the process before ended.
     pub(crate) unswept: bool,
 }
@@ -105,6 +107,7 @@ impl State {
             workloads: LruCache::new(WORKLOADS_KNOWN_MAX),
             leftovers: true,
             parts: None,
+            left: true,
             unswept: true,
         }
     }

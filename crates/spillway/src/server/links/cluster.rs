@@ -53,8 +53,11 @@ impl Cluster {
         let watches = self.statuses.begin(&self.name);
         let client = match kube::connect_linked(&self.credentials).await {
             Ok(client) => client,
-            // Another Secret may be better.
-            Err(error) => return self.say(State::Refused, Some(error.to_string())),
+            Err(error) => {
+                self.say(State::Refused, Some(error.to_string()));
+                // Other credentials may be better, and then this task is ended. If it ended by itself it would be begun again.
+                return std::future::pending().await;
+            }
         };
         let reading = Arc::new(Semaphore::new(READING_MAX));
         loop {
