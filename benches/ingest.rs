@@ -40,6 +40,7 @@ pub fn config(cache_bytes: usize) -> Config {
         undo: Undo { bytes_max: 256 << 20, age_max: 60 * 60 * 1_000 },
         fsync: Fsync::Together,
         disk_quota_bytes: None,
+        admission: store::Admission::default(),
     }
 }
 

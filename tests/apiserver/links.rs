@@ -93,7 +93,7 @@ fn parts(rig: &Rig) -> Result<Vec<StoredPart>> {
 }
 
 /// Returns when a page of metrics has a line that begins so.
-async fn until_metrics_say(rig: &Rig, line: &str) -> Result<()> {
+pub(crate) async fn until_metrics_say(rig: &Rig, line: &str) -> Result<()> {
     let waiting = async {
         loop {
             let (_, page) = rig.admin("/metrics").await?;

@@ -4,10 +4,12 @@
 mod rig;
 
 mod faults;
+mod flood;
 mod golden;
 mod kinds;
 mod linked;
 mod links;
+mod load;
 mod nonsense;
 mod program;
 mod rights;

@@ -11,6 +11,7 @@ use harness::shown::Shown;
 use model::EndpointsFrom;
 use serde_json::{Value, json};
 use spillway::{Options, Running, SourceOptions};
+use store::Admission;
 use tempfile::TempDir;
 
 /// How long anything may take. Some of it waits for the next of several attempts.
@@ -22,6 +23,8 @@ pub(crate) struct Rig {
     pub(crate) line: Line,
     pub(crate) objects: Objects,
     pub(crate) api: ApiServer,
+    /// What our server lets in, if not what it does by itself.
+    pub(crate) admission: Option<Admission>,
     folder: TempDir,
 }
 
@@ -33,12 +36,13 @@ impl Rig {
         objects.define(kinds).await?;
         objects.apply(&[service("web"), pod("w1", 1), pod("w2", 2), slice("web", &[1, 2])]).await?;
         let line = api.line().await?;
-        Ok(Rig { running: None, line, objects, api, folder: TempDir::new()? })
+        Ok(Rig { running: None, line, objects, api, admission: None, folder: TempDir::new()? })
     }
 
     /// Starts our server as a user of the API server, on the folder that it had before.
     pub(crate) async fn start(&mut self, user: User) -> Result<()> {
         let mut options = Options::new(self.folder.path().join("data"), self.source(user)?);
+        options.admission = self.admission.unwrap_or(options.admission);
         options.admin_addr = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         self.running = Some(spillway::start(options).await?);
         Ok(())

@@ -29,6 +29,7 @@ fn config(fsync: Fsync) -> Config {
         undo: Undo { bytes_max: 8 << 10, age_max: 60_000 },
         fsync,
         disk_quota_bytes: None,
+        admission: store::Admission::default(),
     }
 }
 

@@ -58,6 +58,7 @@ impl Server {
             undo: Undo { bytes_max: 20_000, age_max: u64::MAX },
             fsync: Fsync::Together,
             disk_quota_bytes: None,
+            admission: store::Admission::default(),
         };
         let opened = store::open_on(Arc::new(volume.clone()), config);
         let (writer, reader, _) = opened.expect("the store opens");

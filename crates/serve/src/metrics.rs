@@ -1,6 +1,8 @@
 //! Numbers for operators: what streams do is counted here, what others know is asked for when it is scraped.
 
+mod flood;
 mod links;
+mod page;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,17 +12,16 @@ use std::time::Duration;
 use model::{ClusterId, Source, Time};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeMetric as _, NoLabelSet, prometheus_text,
-};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::{DescriptorEncoder, prometheus_text};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use store::Limit;
 use tonic::Code;
 
 use crate::destination::{StreamEnd, UpdateKind};
 use crate::{Destination, Hub};
 pub use links::LinkStatus;
+use page::{Labels, Page, labels};
 
 /// What the binary knows and this crate doesn't; asked at each scrape or probe.
 pub trait Situation: Send + Sync + 'static {
@@ -46,6 +47,8 @@ pub trait Situation: Send + Sync + 'static {
     fn link_faults(&self) -> usize;
     /// The parts of linked clusters that are stored, each with the name of its cluster.
     fn parts(&self) -> BTreeMap<ClusterId, String>;
+    /// How much there is of each cluster, and what of it is not let in.
+    fn sizes(&self) -> Vec<store::ClusterSize>;
     /// What keeps the server from being ready, one sentence each; empty when it is.
     fn waits_for(&self) -> Vec<String>;
 }
@@ -122,6 +125,9 @@ pub struct Metrics {
     connections_refused: AtomicU64,
     /// By `Claimants`.
     conflicts: Mutex<BTreeMap<&'static str, u64>>,
+    /// By `Limit`: targets that had to wait.
+    held: [AtomicU64; Limit::ALL.len()],
+    refused: AtomicU64,
     /// When all that a source had said was last stored.
     synced_at: Mutex<BTreeMap<Source, Time>>,
     commit_seconds: Histogram,
@@ -146,6 +152,8 @@ impl Default for Metrics {
             reopened: AtomicU64::new(0),
             connections_refused: AtomicU64::new(0),
             conflicts: Mutex::default(),
+            held: Default::default(),
+            refused: AtomicU64::new(0),
             synced_at: Mutex::default(),
             commit_seconds: seconds(),
             commit_changes: Histogram::new(exponential_buckets(1.0, 4.0, 7)),
@@ -179,6 +187,16 @@ impl Metrics {
     /// The writer failed, and the store was opened again.
     pub fn reopened(&self) {
         self.reopened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many targets have to wait from now on.
+    pub fn held(&self, limit: Limit, count: u64) {
+        self.held[limit as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// So many objects of linked clusters were refused.
+    pub fn refused(&self, count: u64) {
+        self.refused.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Messages of all streams that were handed to HTTP/2.
@@ -278,6 +296,7 @@ impl Collector for Scrape {
         self.streams(&mut page)?;
         self.sources(&mut page)?;
         links::of_clusters(&mut page, &*self.situation)?;
+        flood::admission(&mut page, &self.metrics, &*self.situation)?;
         let memory = self.situation.memory();
         let parts = |bytes: fn(&MemoryPart) -> Option<u64>| {
             let one = move |part: &MemoryPart| Some((labels([("part", part.name)]), bytes(part)?));
@@ -420,58 +439,6 @@ impl Scrape {
 /// Sources that are told one by one are the local cluster's, which Linkerd calls so.
 fn of_source(source: Source) -> Labels {
     labels([("cluster", "local"), ("kind", source.kind.name())])
-}
-
-/// All label names are written here, and no value comes from a client. Clusters are as many as there
-/// are links.
-type Labels = Vec<(&'static str, String)>;
-
-fn labels<const N: usize>(labels: [(&'static str, &str); N]) -> Labels {
-    labels.into_iter().map(|(key, value)| (key, value.to_owned())).collect()
-}
-
-/// The page that is being written.
-struct Page<'e> {
-    encoder: DescriptorEncoder<'e>,
-}
-
-impl Page<'_> {
-    fn gauge(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
-        self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
-    }
-
-    fn gauges(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (Labels, u64)>,
-    ) -> std::fmt::Result {
-        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        values
-            .into_iter()
-            .try_for_each(|(labels, value)| metric.encode_family(&labels)?.encode_gauge(&value))
-    }
-
-    fn histogram(&mut self, name: &str, help: &str, values: &Histogram) -> std::fmt::Result {
-        values.encode(self.encoder.encode_descriptor(name, help, None, MetricType::Histogram)?)
-    }
-
-    fn counter(&mut self, name: &str, help: &str, value: u64) -> std::fmt::Result {
-        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        metric.encode_counter::<NoLabelSet, _, u64>(&value, None)
-    }
-
-    fn counters(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (Labels, u64)>,
-    ) -> std::fmt::Result {
-        let mut metric = self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        values.into_iter().try_for_each(|(labels, value)| {
-            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)
-        })
-    }
 }
 
 /// Status codes as gRPC's documents spell them.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{EndpointsFrom, PortSet};
 use resolve::Settings;
 use serve::{DoorLimits, Oversize};
-use store::{Undo, Volume};
+use store::{Admission, Surge, Undo, Volume};
 
 use crate::Budget;
 
@@ -25,6 +25,16 @@ const STREAM_STALL: Duration = Duration::from_secs(5 * 60);
 
 /// Beyond this, a change is late for those who wait for it.
 const COALESCE_MAX: Duration = Duration::from_millis(500);
+
+/// What no cluster meets that is as it should be: Kubernetes itself is made for 150,000 pods, and for some hundred new ones
+/// in a second (docs/flood.md).
+const ADMISSION: Admission = Admission {
+    surge: Some(Surge { targets: 10_000, window_ms: 60_000 }),
+    service_max: Some(100_000),
+    namespace_max: Some(2_000_000),
+    cluster_max: Some(20_000_000),
+    linked_bytes_max: Some(512 << 20),
+};
 
 /// Proxies open a stream anew on which nothing came for 5 minutes (spec/proxy.md).
 const KEEP_ALIVE: Duration = Duration::from_secs(4 * 60);
@@ -50,6 +60,8 @@ pub struct Options {
     pub source: SourceOptions,
     /// What is watched of linked clusters.
     pub remote_scope: RemoteScope,
+    /// What of it all is let in.
+    pub admission: Admission,
     /// Which of them say where endpoints are.
     pub endpoints: EndpointsFrom,
     /// The memory that it may take.
@@ -118,6 +130,7 @@ impl Options {
             no_endpoints: true,
             source,
             remote_scope: RemoteScope::default(),
+            admission: ADMISSION,
             endpoints: EndpointsFrom::default(),
             memory,
             undo: UNDO,

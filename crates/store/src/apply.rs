@@ -73,6 +73,25 @@ impl Work<'_> {
         let source = key.source;
         let bytes = key::object(source, &key.name);
         let found = self.object(&bytes)?;
+        let stored = found.as_ref().is_some_and(|found| found.body.is_some());
+        if !self.has_room_for(source, stored)? {
+            return Ok(());
+        }
+        let before = self.object_bytes(source.cluster, &bytes)?;
+        self.put_object(&bytes, key, found, version, object)?;
+        let now = self.object_bytes(source.cluster, &bytes)?;
+        self.count_bytes(source.cluster, before, now)
+    }
+
+    fn put_object(
+        &mut self,
+        bytes: &[u8],
+        key: Key,
+        found: Option<v3::Object>,
+        version: ResourceVersion,
+        object: Object,
+    ) -> Result<(), Error> {
+        let source = key.source;
         let known_before = found.is_some();
         let mut stored = match found {
             Some(found) => found,
@@ -94,13 +113,13 @@ impl Work<'_> {
                 let now = v3::Service::from(&service);
                 let before = presence(before, &known);
                 let changed = v3::Presence::There(now.clone());
-                self.service_changed((&bytes, &key), stored.id, &before, &changed)?;
+                self.service_changed((bytes, &key), stored.id, &before, &changed)?;
                 stored.body = Some(v3::Body::Service(now));
             }
             Object::Slice(slice) => {
                 stored.body = Some(v3::Body::Slice);
                 let source = (source, key.name.namespace());
-                self.put_slice((&bytes, stored.id), source, &version, slice)?;
+                self.put_slice((bytes, stored.id), source, &version, slice)?;
             }
             Object::Subsets(slices) => {
                 let before = match before {
@@ -108,24 +127,24 @@ impl Work<'_> {
                     _ => Vec::new(),
                 };
                 let source = (source, key.name.namespace());
-                let ids = self.put_subsets(&bytes, before, source, &version, slices)?;
+                let ids = self.put_subsets(bytes, before, source, &version, slices)?;
                 stored.body = Some(v3::Body::Subsets(ids));
             }
             Object::Workload(workload) => {
                 let before = (known_before, workload_of(before));
-                return self.put_workload(&bytes, &key, stored, before, workload);
+                return self.put_workload(bytes, &key, stored, before, workload);
             }
             Object::Node { zone } => {
-                self.touched.insert(WakeKey::object(&bytes));
+                self.touched.insert(WakeKey::object(bytes));
                 stored.body = Some(v3::Body::Node { zone });
             }
             Object::Owned { owner } => {
                 stored.body = Some(convert::owned(owner.as_ref()));
-                self.write_object(&bytes, &stored)?;
+                self.write_object(bytes, &stored)?;
                 return self.owner_changed(source, &key.name);
             }
             Object::Profile(profile) => {
-                self.touched.insert(WakeKey::object(&bytes));
+                self.touched.insert(WakeKey::object(bytes));
                 stored.body = Some(v3::Body::Profile(profile.map(v3::Profile::from)));
             }
             Object::Link(link) => {
@@ -135,17 +154,19 @@ impl Work<'_> {
             }
             Object::Server(server) => {
                 stored.body = Some(v3::Body::Server(v3::Server::from(&server)));
-                self.write_object(&bytes, &stored)?;
+                self.write_object(bytes, &stored)?;
                 return self.servers_changed(source, key.name.namespace());
             }
         }
-        self.write_object(&bytes, &stored)
+        self.write_object(bytes, &stored)
     }
 
     pub(crate) fn delete(&mut self, source: Source, name: &ObjectName) -> Result<(), Error> {
         let bytes = key::object(source, name);
         let Some(mut stored) = self.object(&bytes)? else { return Ok(()) };
+        let used = self.object_bytes(source.cluster, &bytes)?;
         let Some(before) = stored.body.take() else { return Ok(()) };
+        self.count_bytes(source.cluster, used, 0)?;
         self.done.deleted += 1;
         self.meta.objects[source.kind as usize] -= 1;
         let version = std::mem::replace(&mut stored.version, v3::Version::from(""));

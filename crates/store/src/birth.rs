@@ -17,7 +17,7 @@ use crate::read::Reader;
 use crate::record::{self, v3};
 use crate::schema::{FORMAT, ReadTables, Tables};
 use crate::write::Writer;
-use crate::{Error, Stats};
+use crate::{Admission, Error, Stats};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct Config {
     pub fsync: Fsync,
     /// How large the file may become. Where it would become larger, the disk counts as full.
     pub disk_quota_bytes: Option<u64>,
+    /// What is let in of what there is.
+    pub admission: Admission,
 }
 
 /// When commits reach the disk. With either, a crash leaves exactly the state of some revision, with the

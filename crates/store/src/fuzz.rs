@@ -57,6 +57,7 @@ pub fn record(bytes: &[u8]) {
     stable::<v3::Signature>(bytes);
     stable::<v3::Part>(bytes);
     stable::<v3::PartId>(bytes);
+    stable::<v3::Size>(bytes);
     stable::<v3::UndoneRows>(bytes);
     stable::<v3::Checkpoint>(bytes);
     stable::<v3::Touched>(bytes);
@@ -95,6 +96,9 @@ pub fn key(bytes: &[u8]) {
         let (service, revision) = (reader.u32(), reader.u64());
         let revision = model::Revision(revision.unwrap_or(0));
         begins(key::undo(service.unwrap_or(0), revision, &undone));
+    }
+    if let Some(group) = key::waiting_group(bytes) {
+        begins(key::waiting(KeyReader(bytes).u32().unwrap_or(0), group));
     }
     if let Some(part) = key::read_part(bytes) {
         begins(key::part(&part));
@@ -176,6 +180,7 @@ fn config() -> Config {
         undo,
         fsync: Fsync::Together,
         disk_quota_bytes: None,
+        admission: crate::Admission::default(),
     }
 }
 

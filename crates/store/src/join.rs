@@ -125,7 +125,13 @@ impl Work<'_> {
             keys.sort_unstable();
             keys.dedup();
             let (old, beside) = self.rows_of(service, &keys)?;
-            let new = ranked(parts, matches!(group, Group::Workload(_)));
+            let mut new = ranked(parts, matches!(group, Group::Workload(_)));
+            if old.is_empty() {
+                new = self.admit(service, group, new)?;
+            }
+            if old.is_empty() != new.is_empty() {
+                self.count_target(service, if new.is_empty() { -1 } else { 1 })?;
+            }
             if old != new {
                 self.replace_rows(service, &old, &new, beside, &mut changes)?;
             }
@@ -155,6 +161,7 @@ impl Work<'_> {
                         slices.push(key.slice);
                     }
                 }
+                slices.extend(self.waiting_slices(service, group)?);
             }
         }
         slices.sort_unstable();

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use model::{ClusterId, Kind, ObjectName, Part, Revision, Source};
 
+use crate::dirty::Group;
 use crate::workload::ClaimKey;
 
 /// A Service's number.
@@ -207,6 +208,46 @@ impl RowKey {
 /// endpoints: the prefix of one address.
 pub(crate) fn row_ip(service: ServiceId, ip: IpAddr) -> Vec<u8> {
     KeyBuf::new().u32(service).ip(ip).done()
+}
+
+/// waiting: service, then 0 and the workload, or 1 and the bare address.
+pub(crate) fn waiting(service: ServiceId, group: Group) -> Vec<u8> {
+    let prefix = KeyBuf::new().u32(service);
+    match group {
+        Group::Workload(id) => prefix.u8(0).u32(id),
+        Group::Bare(ip) => prefix.u8(1).ip(ip),
+    }
+    .done()
+}
+
+/// Who it is in a key of waiting.
+pub(crate) fn waiting_group(key: &[u8]) -> Option<Group> {
+    let mut reader = KeyReader(key.get(4..)?);
+    match reader.u8()? {
+        0 => reader.u32().map(Group::Workload),
+        1 => reader.ip().map(Group::Bare),
+        _ => None,
+    }
+}
+
+/// sizes: 0, service.
+pub(crate) fn service_size(service: ServiceId) -> Vec<u8> {
+    KeyBuf::new().u8(0).u32(service).done()
+}
+
+/// sizes: 1, cluster, namespace.
+pub(crate) fn namespace_size(cluster: ClusterId, namespace: &str) -> Vec<u8> {
+    KeyBuf::new().u8(1).u16(cluster.0).bytes(namespace.as_bytes()).done()
+}
+
+/// sizes: what a part of a linked cluster was refused. No namespace is empty.
+pub(crate) fn part_size(cluster: ClusterId) -> Vec<u8> {
+    namespace_size(cluster, "")
+}
+
+/// sizes: 2, the name of a linked cluster; nothing for the local one.
+pub(crate) fn cluster_size(name: &str) -> Vec<u8> {
+    KeyBuf::new().u8(2).bytes(name.as_bytes()).done()
 }
 
 /// A key that is only a number: slices, interned, the prefix of a service's rows and of a template's claims.

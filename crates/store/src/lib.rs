@@ -17,6 +17,7 @@ mod table;
 mod wake;
 
 mod addresses;
+mod admission;
 mod apply;
 mod bulk;
 mod compact;
@@ -46,6 +47,7 @@ mod service;
 #[doc(hidden)]
 pub mod fuzz;
 
+pub use admission::{Admission, ClusterSize, Held, HeldBack, Limit, Surge};
 pub use backup::{Backup, restore, restore_on};
 pub use birth::{Birth, Config, Fsync, Undo, open, open_on};
 pub use check::Fault;

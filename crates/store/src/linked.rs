@@ -140,6 +140,14 @@ impl Work<'_> {
         self.touched.insert(WakeKey::link(&part.cluster));
     }
 
+    /// The linked cluster that a number is of, or was; empty for the local one.
+    pub(crate) fn cluster_name(&self, id: ClusterId) -> Result<String, Error> {
+        match id {
+            ClusterId::LOCAL => Ok(String::new()),
+            linked => Ok(self.part_id(linked.0)?.map(|part| part.cluster).unwrap_or_default()),
+        }
+    }
+
     fn part(&self, key: &[u8]) -> Result<Option<v3::Part>, Error> {
         self.tables.parts.get(key)?.map(|bytes| record::decode(bytes.value())).transpose()
     }

@@ -63,6 +63,9 @@ impl Marks {
 impl Work<'_> {
     pub(crate) fn begin_listing(&mut self, source: Source) -> Result<(), Error> {
         let (from, end) = (key::source(source), key::prefix_end(&key::source(source)));
+        if source.kind == model::Kind::Pod {
+            self.forgive_refused(source.cluster)?;
+        }
         let first = self.tables.objects.range(&from, &end)?.next().transpose()?.is_none();
         self.state.listings.insert(source, Listing { first, ..Listing::default() });
         Ok(())
@@ -97,6 +100,7 @@ impl Work<'_> {
     /// not known.
     pub(crate) fn forget(&mut self, source: Source) -> Result<(), Error> {
         self.tables.checkpoints.remove(key::source(source).as_slice())?;
+        self.state.listed.remove(&source.cluster);
         let sweep = Some(Sweep { from: key::source(source), version: None });
         self.state.listings.insert(source, Listing { sweep, ..Listing::default() });
         self.sweep_source(source)

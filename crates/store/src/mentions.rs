@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use model::{Claim, Kind, ObjectName, ServiceName};
 
 use crate::apply::WORKLOADS;
+use crate::dirty::group;
+use crate::key::ServiceId;
 use crate::record::{self, v3};
 use crate::slices::workload_key;
 use crate::undo::rows_on;
@@ -25,6 +27,8 @@ pub struct Mention {
     pub target: Option<(Kind, ObjectName)>,
     /// The target, if the endpoint has one, is there.
     pub target_known: bool,
+    /// It waits to be let in.
+    pub waits: bool,
     /// What clients may see of it.
     pub claim: Option<Claim>,
 }
@@ -68,6 +72,7 @@ impl Snapshot {
                             ready: endpoint.ready,
                             target,
                             target_known,
+                            waits: self.waits(slice.service, endpoint)?,
                             claim: claim.transpose()?,
                         });
                     }
@@ -75,6 +80,16 @@ impl Snapshot {
             }
         }
         Ok(())
+    }
+
+    fn waits(
+        &self,
+        service: Option<ServiceId>,
+        endpoint: &v3::SliceEndpoint,
+    ) -> Result<bool, Error> {
+        let Some(service) = service else { return Ok(false) };
+        let key = key::waiting(service, group(endpoint));
+        Ok(self.tables.waiting()?.get(key.as_slice())?.is_some())
     }
 
     fn slice(&self, id: key::SliceId) -> Result<Option<v3::Slice>, Error> {

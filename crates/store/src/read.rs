@@ -191,7 +191,7 @@ impl Reader {
 
     /// Rows and bytes of each table. Reads the whole file.
     pub fn table_stats(&self) -> Result<Vec<TableStats>, Error> {
-        self.snapshot()?.tables.sizes()
+        self.snapshot()?.tables.measured()
     }
 }
 

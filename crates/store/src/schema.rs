@@ -10,7 +10,7 @@ use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, WriteTransaction};
 use crate::table::{Rows, Size};
 
 /// The number of this file format. A file of a higher one is refused, one of a lower one is rebuilt.
-pub(crate) const FORMAT: u32 = 3;
+pub(crate) const FORMAT: u32 = 4;
 
 type Bytes = &'static [u8];
 
@@ -83,7 +83,7 @@ macro_rules! tables {
             })*
 
             /// Rows and bytes of each table.
-            pub(crate) fn sizes(&self) -> Result<Vec<crate::TableStats>, crate::Error> {
+            pub(crate) fn measured(&self) -> Result<Vec<crate::TableStats>, crate::Error> {
                 Ok(vec![$(crate::stats::table_stats($name, self.$field()?)?,)*])
             }
         }
@@ -136,4 +136,8 @@ tables! {
     part_ids = "part_ids.1";
     /// cluster, namespace, name → nothing: a local Service that is answered with endpoints from there.
     remotes = "remotes.1";
+    /// service, workload or bare address → the slices that tell of it (4 bytes each): it has no rows yet.
+    waiting = "waiting.1";
+    /// service; cluster and namespace; or name of a cluster → how much there is of it.
+    sizes = "sizes.1";
 }

@@ -55,6 +55,7 @@ impl Work<'_> {
         if found.body.is_none() && found.slices == 0 && found.vacant <= trimmed {
             self.tables.objects.remove(object)?;
             self.tables.service_keys.remove(key::id(found.id).as_slice())?;
+            self.forget_size(found.id)?;
         }
         Ok(())
     }

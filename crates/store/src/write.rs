@@ -11,6 +11,7 @@ use model::limits::COMMIT_ENDPOINTS_MAX;
 use model::{Change, ClusterId, Revision, Source, Template, Time};
 use redb::{Durability, WriteTransaction};
 
+use crate::admission::{Buckets, HeldBack, Limit, Round, Sizes};
 use crate::birth::{META_KEY, trouble};
 use crate::compact::Compaction;
 use crate::dirty::Dirty;
@@ -67,6 +68,10 @@ pub struct Commit {
     pub deleted: u64,
     /// Objects that were stored already in the version that came.
     pub unchanged: u64,
+    /// Targets that have to wait from now on, by why.
+    pub held: BTreeMap<Limit, HeldBack>,
+    /// Objects of linked clusters that were refused, by the cluster's name.
+    pub refused: BTreeMap<String, u64>,
 }
 
 /// What the writer knows besides the file. All of it can be lost.
@@ -91,6 +96,12 @@ pub(crate) struct State {
     pub(crate) parts: Option<BTreeSet<u16>>,
     /// There may be parts that have left and still have their numbers.
     pub(crate) left: bool,
+    /// Clusters that are known to have been listed.
+    pub(crate) listed: BTreeSet<ClusterId>,
+    /// What Services have gained of late.
+    pub(crate) buckets: Buckets,
+    /// Where looking through those who wait is.
+    pub(crate) round: Round,
     /// Parts of clusters that have left may not have been swept when the process before ended.
     pub(crate) unswept: bool,
 }
@@ -108,6 +119,9 @@ impl State {
             leftovers: true,
             parts: None,
             left: true,
+            listed: BTreeSet::new(),
+            buckets: Buckets::default(),
+            round: Round::default(),
             unswept: true,
         }
     }
@@ -131,6 +145,7 @@ pub(crate) struct Work<'w> {
     /// Interned entries whose counts have changed.
     pub(crate) counted: BTreeMap<u32, v3::Interned>,
     pub(crate) dirty: Dirty,
+    pub(crate) sizes: Sizes,
     pub(crate) touched: BTreeSet<WakeKey>,
     pub(crate) done: Commit,
 }
@@ -187,6 +202,9 @@ impl Writer {
         }
         if self.state.listings.values().any(Listing::ended) {
             return self.transact(now, |work| work.sweep()).map(Some);
+        }
+        if self.state.round.is_due(now) {
+            return self.transact(now, |work| work.let_in()).map(Some);
         }
         if self.state.leftovers || self.config.undo_is_due(&self.shared.stats(), now) {
             return self.transact(now, |work| work.trim()).map(Some);
@@ -255,6 +273,11 @@ impl Writer {
         self.poisoned = false;
         self.shared.set_stats(Stats::of(&meta));
         Ok(commit)
+    }
+
+    /// Is anybody known to wait to be let in? Then there is something to do every second.
+    pub fn has_waiting(&self) -> bool {
+        !self.state.round.idle
     }
 
     /// Are there commits that may not be on disk yet?
@@ -343,6 +366,7 @@ impl<'w> Work<'w> {
             undone_addresses: BTreeSet::new(),
             counted: BTreeMap::new(),
             dirty: Dirty::default(),
+            sizes: Sizes::default(),
             touched: BTreeSet::new(),
             done: Commit::default(),
         })
@@ -350,6 +374,7 @@ impl<'w> Work<'w> {
 
     fn finish(mut self) -> Result<(v3::Meta, Commit, Option<Error>), Error> {
         self.rejoin()?;
+        self.write_sizes()?;
         self.write_counted()?;
         if !self.undone.is_empty() {
             self.meta.revision = self.revision.0;

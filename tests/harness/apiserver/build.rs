@@ -1,5 +1,6 @@
 //! Finds the programs: where envtest would look for them, or built from their Go modules into `target/`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,10 +27,7 @@ impl Programs {
             );
             return Ok(programs);
         }
-        let target = target();
-        std::fs::create_dir_all(&target)?;
-        let lock = std::fs::File::create(target.join("lock"))?;
-        lock.lock().context("locking the build of the API server")?;
+        let (target, _lock) = locked_target()?;
         let programs = Programs::of(&target);
         if !programs.exist() {
             build(&programs)?;
@@ -46,8 +44,31 @@ impl Programs {
     }
 }
 
+/// Builds the program that fills an etcd. It changes with these tests, so Go is asked each time: where nothing
+/// has changed, that takes a second.
+pub(super) fn loader() -> Result<PathBuf> {
+    ensure!(has_go(), "filling an API server needs Go, to build the program that does it");
+    let (target, _lock) = locked_target()?;
+    let program = target.join("load");
+    go_build("load", "", &program)?;
+    Ok(program)
+}
+
+/// The folder of what is built here, and the right to build there.
+fn locked_target() -> Result<(PathBuf, File)> {
+    let target = target();
+    std::fs::create_dir_all(&target)?;
+    let lock = File::create(target.join("lock"))?;
+    lock.lock().context("locking the build of the API server")?;
+    Ok((target, lock))
+}
+
+fn has_go() -> bool {
+    Command::new("go").arg("version").output().is_ok()
+}
+
 fn build(programs: &Programs) -> Result<()> {
-    if Command::new("go").arg("version").output().is_err() {
+    if !has_go() {
         bail!(
             "these tests need a Kubernetes API server: either set KUBEBUILDER_ASSETS to a folder with \
              etcd and kube-apiserver, or install Go, and they are built into target/kube"

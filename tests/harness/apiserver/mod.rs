@@ -5,11 +5,13 @@ mod build;
 mod cut;
 mod equal;
 mod key;
+mod load;
 mod objects;
 mod process;
 mod server;
 
 pub use cut::{Cut, Line};
 pub use equal::equal;
+pub use load::{INJECTED_BYTES, Load};
 pub use objects::Objects;
 pub use server::{ApiServer, User};

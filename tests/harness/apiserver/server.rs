@@ -11,15 +11,20 @@ use kube::{Client, Config};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::build::Programs;
+use super::build::{Programs, loader};
 use super::cut::Line;
 use super::key::new_key;
+use super::load::Load;
 use super::objects::Objects;
 use super::process::Process;
 use crate::http;
 
 /// How long a program may take to start. It takes 3 seconds; a machine may be busy.
 const START_SECS_MAX: u64 = 120;
+
+/// How large etcd's file may become. By itself it takes no more writes at 2 GiB, where each change of an object
+/// counts as another, until it is compacted.
+const ETCD_BYTES_MAX: u64 = 8 << 30;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +108,7 @@ impl ApiServer {
             format!("--initial-cluster=default={peer}"),
             // Nothing here has to survive a power cut.
             "--unsafe-no-fsync".to_owned(),
+            format!("--quota-backend-bytes={ETCD_BYTES_MAX}"),
             "--log-level=error".to_owned(),
         ];
         let log = self.folder.path().join("etcd.log");
@@ -170,6 +176,18 @@ impl ApiServer {
         let (status, answer) = http::post(self.etcd_addr, "/v3/kv/compaction", &body).await?;
         ensure!(status == 200, "etcd does not compact: {answer}");
         Ok(())
+    }
+
+    /// Fills it with objects, past the API server: they are there, and were sent to who watches, as if created.
+    pub async fn load(&self, load: Load<'_>) -> Result<()> {
+        let program = tokio::task::spawn_blocking(loader).await??;
+        load.run(&program, self.etcd_addr, false).await
+    }
+
+    /// Deletes what a load has written, one object after another.
+    pub async fn unload(&self, load: Load<'_>) -> Result<()> {
+        let program = tokio::task::spawn_blocking(loader).await??;
+        load.run(&program, self.etcd_addr, true).await
     }
 
     /// How many listings of a resource were begun so far, paged or streaming; not those of this harness.

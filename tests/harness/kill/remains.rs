@@ -34,6 +34,7 @@ impl Remains {
             undo: Undo { bytes_max: u64::MAX, age_max: u64::MAX },
             fsync: Fsync::Commit,
             disk_quota_bytes: None,
+            admission: store::Admission::default(),
         };
         let (mut writer, reader, birth) = store::open(copy.path(), config)?;
         let revision = match birth {

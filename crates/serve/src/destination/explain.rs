@@ -195,6 +195,10 @@ fn unclaimed(mention: &Mention) -> (String, &'static str) {
         "the endpoint is not ready".to_owned()
     } else if let Some((kind, name)) = mention.target.as_ref().filter(|_| !mention.target_known) {
         format!("its target is not known: there is no {kind} {name}")
+    } else if mention.waits {
+        let reason = "it waits to be let in: its Service grew too fast, or the Service, its namespace or its cluster \
+                      has as many endpoints as it may have";
+        return (reason.to_owned(), "docs/flood.md");
     } else {
         "its row is missing, which is a fault of the store".to_owned()
     };

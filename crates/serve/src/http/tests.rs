@@ -5,6 +5,7 @@ use crate::{LinkStatus, MemoryPart, SourceStatus};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use model::{ClusterId, Kind, Revision, Source};
+use store::ClusterSize;
 use tower::ServiceExt as _;
 
 struct Loading;
@@ -72,6 +73,13 @@ impl Situation for Loading {
         [(ClusterId(1), "east".to_owned())].into()
     }
 
+    fn sizes(&self) -> Vec<ClusterSize> {
+        let local = ClusterSize { targets: 5, waiting: 1, ..ClusterSize::default() };
+        let east =
+            ClusterSize { cluster: "east".to_owned(), bytes: 900, refused: 8, ..local.clone() };
+        vec![local, east]
+    }
+
     fn waits_for(&self) -> Vec<String> {
         vec!["the pods are still being listed".to_owned()]
     }
@@ -114,6 +122,7 @@ async fn probes() {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "it is one page")]
 #[tokio::test]
 async fn metrics_are_prometheus_text() {
     let (status, body) = ask("/metrics").await;
@@ -177,6 +186,17 @@ async fn metrics_are_prometheus_text() {
         spillway_link_decode_failures_total{cluster="east"} 2
         spillway_link_partial_objects_total{cluster="east"} 3
         spillway_link_faults 6
+        spillway_targets{cluster="local"} 5
+        spillway_targets{cluster="east"} 5
+        spillway_targets_waiting{cluster="local"} 1
+        spillway_targets_waiting{cluster="east"} 1
+        spillway_link_bytes{cluster="east"} 900
+        spillway_link_objects_refused{cluster="east"} 8
+        spillway_targets_held_total{limit="surge"} 0
+        spillway_targets_held_total{limit="service"} 0
+        spillway_targets_held_total{limit="namespace"} 0
+        spillway_targets_held_total{limit="cluster"} 0
+        spillway_objects_refused_total 0
         spillway_memory_budget_bytes{part="total"} 64
         spillway_memory_used_bytes{part="total"} 32
         spillway_memory_used_bytes{part="resident"} 48

@@ -6,7 +6,8 @@ use model::{ClusterId, Source, Time};
 
 use parking_lot::Mutex;
 
-use super::{Labels, Page, Situation, labels};
+use super::Situation;
+use super::page::{Labels, Page, labels};
 
 /// How a linked cluster is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 mod ask;
 mod demo;
 mod destination;
+mod flood;
 mod get;
 mod go;
 mod profile;

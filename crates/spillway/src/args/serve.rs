@@ -10,6 +10,7 @@ use serve::{DoorLimits, Oversize};
 use spillway::{Budget, Options, RemoteScope, SourceOptions};
 use store::Undo;
 
+use super::flood::FloodArgs;
 use super::{refuse, values};
 
 /// Arguments of `spillway serve`.
@@ -50,6 +51,8 @@ pub(crate) struct ServeArgs {
     pub(crate) drain: Duration,
     #[command(flatten)]
     stream: StreamArgs,
+    #[command(flatten)]
+    flood: FloodArgs,
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
@@ -222,6 +225,7 @@ impl ServeArgs {
         memory.connections_max = self.stream.max_connections.unwrap_or(memory.connections_max);
         Ok(Options {
             addr: self.addr,
+            admission: self.flood.meaning(),
             admin_addr: Some(self.admin_addr),
             memory,
             door: DoorLimits {

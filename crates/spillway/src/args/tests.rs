@@ -224,3 +224,16 @@ fn what_the_original_only_warns_of_is_taken() {
         -outbound-transport-mode=magic is unknown: it is transparent
         -default-opaque-ports: "db" is neither a port, a range of ports, nor the name of a port here"#]].assert_eq(&warnings.join("\n"));
 }
+
+#[test]
+fn floods_are_limited_unless_it_is_said_otherwise() {
+    let options = serve("").unwrap();
+    let source = spillway::SourceOptions::Fed;
+    assert_eq!(options.admission, spillway::Options::new("data".into(), source).admission);
+    let none = "--surge-endpoints 0 --quota-service 0 --quota-namespace 0 --quota-cluster 0 --linked-disk-quota 0";
+    assert_eq!(serve(none).unwrap().admission, store::Admission::default());
+    let surge = serve("--surge-endpoints 5 --surge-window 10s").unwrap().admission.surge;
+    assert_eq!(surge, Some(store::Surge { targets: 5, window_ms: 10_000 }));
+    refused("serve --surge-window 0", "it can't be 0");
+    refused("serve --quota-service many", "invalid digit");
+}

@@ -1,5 +1,6 @@
 //! Assembly: what starts in which order, what belongs together, and how it ends.
 
+mod flood;
 mod intake;
 mod links;
 mod listen;
@@ -23,6 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{Budget, Options};
+use flood::Flood;
 use intake::Intake;
 use open::Opened;
 use origin::Origin;
@@ -86,6 +88,7 @@ pub async fn start(options: Options) -> anyhow::Result<Running> {
         metrics: Arc::clone(&metrics),
         intake,
         links: sources.links_known(),
+        flood: Flood::default(),
         fsync_interval: options.fsync_interval.unwrap_or_default(),
         sync_at: None,
         stop: stop.clone(),

@@ -83,6 +83,7 @@ fn config(options: &Options) -> store::Config {
         join: resolve::join,
         join_version: resolve::JOIN_VERSION,
         undo: options.undo,
+        admission: options.admission,
         fsync: match options.fsync_interval {
             Some(_) => Fsync::Together,
             None => Fsync::Commit,

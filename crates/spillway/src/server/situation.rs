@@ -8,7 +8,7 @@ use ingest::{kube, manifests};
 use model::{ClusterId, Kind, Source};
 use parking_lot::Mutex;
 use serve::{Destination, LinkStatus, MemoryPart, SourceStatus};
-use store::{Reader, Stats};
+use store::{ClusterSize, Reader, Stats};
 
 use super::links::{self, LinkStatuses};
 use super::sources::Sources;
@@ -154,6 +154,12 @@ impl serve::Situation for Situation {
     fn parts(&self) -> BTreeMap<ClusterId, String> {
         let parts = self.now().and_then(|opened| opened.reader.snapshot().ok()?.parts().ok());
         parts.into_iter().flatten().map(|it| (it.id, it.part.cluster)).collect()
+    }
+
+    fn sizes(&self) -> Vec<ClusterSize> {
+        let sizes =
+            self.now().and_then(|opened| opened.reader.snapshot().ok()?.cluster_sizes().ok());
+        sizes.unwrap_or_default()
     }
 
     fn waits_for(&self) -> Vec<String> {

@@ -51,6 +51,7 @@ pub(super) async fn prepare(options: &Options) -> anyhow::Result<Sources> {
         controller_namespace: options.settings.controller_namespace.clone(),
         endpoints: options.endpoints,
         scope: options.remote_scope,
+        bytes_max: options.admission.linked_bytes_max,
         known: Arc::default(),
         statuses: Arc::default(),
     };

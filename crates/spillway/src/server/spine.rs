@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::flood::Flood;
 use super::intake::Intake;
 use super::links::{Known, News};
 
@@ -24,6 +25,8 @@ pub(super) struct Spine {
     pub(super) intake: Intake,
     /// Told of what is committed of links.
     pub(super) links: Arc<Known>,
+    /// Tells of what is not let in.
+    pub(super) flood: Flood,
     /// How long commits may wait until they are durable, if they aren't at once.
     pub(super) fsync_interval: Duration,
     /// When those that wait are made durable.
@@ -43,6 +46,9 @@ enum Next {
 
 /// At least this often, the undo log is looked at: it grows old while nothing happens, too.
 const TICK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// And so often while anybody waits to be let in.
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A disk that doesn't take writes is tried again after this long, then after twice as long, and so on.
 const DISK_RETRY_MIN: Duration = Duration::from_millis(250);
@@ -104,7 +110,11 @@ impl Spine {
     }
 
     async fn next(&mut self, pending: bool) -> Next {
-        let idle = if pending { Duration::ZERO } else { TICK_INTERVAL };
+        let idle = match pending {
+            true => Duration::ZERO,
+            false if self.writer.has_waiting() => ROUND_INTERVAL,
+            false => TICK_INTERVAL,
+        };
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Next::Stop,
@@ -149,6 +159,7 @@ impl Spine {
 
     fn visible(&mut self, commit: &Commit) {
         self.hub.advance(commit);
+        self.flood.tell(commit, &self.metrics);
         if self.writer.unsynced() {
             self.sync_at.get_or_insert_with(|| Instant::now() + self.fsync_interval);
         }

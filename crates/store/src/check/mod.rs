@@ -6,6 +6,7 @@
 mod objects;
 mod references;
 mod rows;
+mod sizes;
 
 use std::fmt;
 

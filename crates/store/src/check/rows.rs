@@ -6,7 +6,7 @@ use super::Faults;
 use crate::Error;
 use crate::dirty::{group, row_key};
 use crate::join::ranked;
-use crate::key::{self, KeyReader, ServiceId, SliceId};
+use crate::key::{self, KeyReader, RowKey, ServiceId, SliceId};
 use crate::record::{self, v3};
 use crate::rows::{contested, signature};
 use crate::slices::{name_of, workload_key};
@@ -22,6 +22,8 @@ struct Expected {
     claims: u64,
     /// Targets by (Service, signature).
     signatures: BTreeMap<(ServiceId, Vec<u8>), u64>,
+    /// Targets that have rows, and those that wait, by Service.
+    targets: BTreeMap<ServiceId, [u64; 2]>,
 }
 
 impl Work<'_> {
@@ -39,6 +41,8 @@ impl Work<'_> {
         faults.equal("hostnames", "rows", tables.hostnames.len()?, expected.hostnames);
         faults.equal("contested", "rows", tables.contested.len()?, expected.contested);
         faults.equal("claims", "rows", tables.claims.len()?, expected.claims);
+        self.check_sizes(&expected.targets, faults)?;
+        let tables = &self.tables;
         let signatures = expected.signatures.len() as u64;
         faults.equal("contexts", "rows", tables.contexts.len()?, signatures);
         for ((service, signature), count) in expected.signatures {
@@ -71,7 +75,16 @@ impl Work<'_> {
             let group = group(endpoint);
             let mut keys = vec![row_key(id, endpoint)];
             let parts = self.parts(service, (group, template), &mut keys)?;
-            let rows = ranked(parts, endpoint.workload != 0);
+            let mut rows = ranked(parts, endpoint.workload != 0);
+            let is_first = |(key, row): &(RowKey, v3::Row)| row.rank == 0 && key.slice == id;
+            if rows.iter().any(is_first) {
+                let waits = self.check_waiting(service, group, &rows, faults)?;
+                let targets = expected.targets.entry(service).or_default();
+                targets[usize::from(waits)] += 1;
+            }
+            if !self.waiting_slices(service, group)?.is_empty() {
+                rows.clear();
+            }
             for (key, row) in rows.iter().filter(|(key, _)| key.slice == id) {
                 expected.rows += 1;
                 let found = self.tables.endpoints.get(key.write(service).as_slice())?;

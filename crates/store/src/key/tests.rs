@@ -46,6 +46,10 @@ fn claims() -> impl Strategy<Value = ClaimKey> {
     })
 }
 
+fn groups() -> impl Strategy<Value = Group> {
+    prop_oneof![numbers().prop_map(Group::Workload), addresses().prop_map(Group::Bare)]
+}
+
 /// Names that are each other's beginnings more often than not.
 fn names() -> impl Strategy<Value = String> {
     prop_oneof!["a{0,3}", "[ab]{0,2}", "[a-z0-9.-]{0,20}"]
@@ -191,6 +195,31 @@ proptest! {
         just(&id(a.template), &claim(b), a.template == b.template)?;
         let same = (a.template, a.workload) == (b.template, b.workload);
         just(&workload_claims(a.template, a.workload), &claim(b), same)?;
+    }
+
+    #[test]
+    fn those_who_wait_round_trip_and_sort_by_service(
+        (a, b) in (groups(), groups()),
+        (of_a, of_b) in (numbers(), numbers()),
+    ) {
+        prop_assert_eq!(waiting_group(&waiting(of_a, a)), Some(a));
+        short(&waiting(of_a, a), waiting_group)?;
+        sorts((&waiting(of_a, a), (of_a, a)), (&waiting(of_b, b), (of_b, b)))?;
+        just(&id(of_a), &waiting(of_b, b), of_a == of_b)?;
+    }
+
+    #[test]
+    fn sizes_are_told_apart(a in numbers(), cluster in any::<u16>(), (b, c) in (names(), names())) {
+        let of = [
+            service_size(a),
+            namespace_size(ClusterId(cluster), &format!("x{b}")),
+            part_size(ClusterId(cluster)),
+            cluster_size(&c),
+        ];
+        let different: std::collections::BTreeSet<_> = of.iter().collect();
+        prop_assert_eq!(different.len(), of.len());
+        just(&cluster_size(""), &of[3], true)?;
+        just(&cluster_size(""), &of[1], false)?;
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::v3::{
     Body, Checkpoint, Interned, Ip, Link, Meta, Metadata, Name, Object, Owner, Part, PartId, Peer,
     Profile, RequestPart, ResponsePart, RetryBudget, Route, Row, Server, ServerPort, Service,
-    ServicePort, Signature, Slice, SliceEndpoint, SliceMeta, Template, Touched, UndoneRows,
+    ServicePort, Signature, Size, Slice, SliceEndpoint, SliceMeta, Template, Touched, UndoneRows,
     Version, Workload,
 };
 
@@ -122,6 +122,10 @@ pub(crate) fn part() -> Part {
 
 pub(crate) fn part_id() -> PartId {
     PartId { cluster: "east".to_owned(), namespace: "shop".to_owned(), left: Some(70_000) }
+}
+
+pub(crate) fn size() -> Size {
+    Size { targets: 251, peak: 300, waiting: 70_000, bytes: 5_000_000_000, refused: 9 }
 }
 
 pub(crate) fn template() -> Template {

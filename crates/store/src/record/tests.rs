@@ -175,6 +175,16 @@ fn part() {
 }
 
 #[test]
+fn size() {
+    check(
+        &sample::size(),
+        &expect![[r#"
+        03fbfb00fb2c01fc70110100fd00f2052a0100000009
+    "#]],
+    );
+}
+
+#[test]
 fn template() {
     check::<Template>(
         &sample::template(),

@@ -371,6 +371,21 @@ pub(crate) struct Interned {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// sizes: how much there is of a Service, a namespace or a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct Size {
+    /// Targets with rows.
+    pub(crate) targets: u64,
+    /// The most that there were (Services only).
+    pub(crate) peak: u64,
+    /// Targets that wait.
+    pub(crate) waiting: u64,
+    /// What objects take, about (linked clusters only).
+    pub(crate) bytes: u64,
+    /// Objects that were refused (linked clusters only).
+    pub(crate) refused: u64,
+}
+
 /// meta: what is true of the whole file.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 pub(crate) struct Meta {

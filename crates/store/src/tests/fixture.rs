@@ -9,7 +9,7 @@ use model::{
     SliceEndpoint, SliceMeta, SlicePort, Source, Target, Template, Time, Workload, WorkloadKind,
 };
 
-use crate::{Config, Fsync, Undo};
+use crate::{Admission, Config, Fsync, Undo};
 
 pub(crate) fn join(
     template: &Template,
@@ -46,6 +46,7 @@ pub(crate) fn config(undo_bytes_max: u64) -> Config {
         undo,
         fsync: Fsync::Commit,
         disk_quota_bytes: None,
+        admission: Admission::default(),
     }
 }
 

@@ -14,7 +14,7 @@ use redb::{ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use super::fixture::{NOW, config, ip, key, pod, put, source};
 use super::service;
 use crate::schema::FORMAT;
-use crate::{Birth, Error, Reader, Scope, Writer, open};
+use crate::{Admission, Birth, Config, Error, Held, Reader, Scope, Writer, open};
 
 /// Makes the committed file anew, if it is set. To be used once for each format, before that is released.
 const MAKE: &str = "SPILLWAY_MAKE_FORMAT";
@@ -94,7 +94,7 @@ fn link() -> Object {
 }
 
 /// Rows in every table, and a past: a pod in two slices, an external workload, bare addresses; then some change
-/// and some go.
+/// and some go. With room for three, the bare address has to wait.
 fn fill(writer: &mut Writer) {
     let pod = |name: &str| Target::Pod(key(Kind::Pod, name).name);
     let vm = Target::ExternalWorkload(key(Kind::ExternalWorkload, "vm").name);
@@ -125,7 +125,7 @@ fn fill(writer: &mut Writer) {
         put(Kind::Pod, "cart-7d-b", 6, workload(WorkloadKind::Pod, "node-2")),
         put(Kind::ExternalWorkload, "vm", 7, workload(WorkloadKind::External, "node-1")),
         put(Kind::EndpointSlice, "s1", 8, slice(all)),
-        put(Kind::EndpointSlice, "s2", 9, slice(both)),
+        put(Kind::EndpointSlice, "s2", 9, slice(both.clone())),
         put(Kind::Secret, "credentials", 10, link()),
         Change::Join { part: part("shop"), origin: origin.clone() },
         Change::Join { part: part("other"), origin },
@@ -136,7 +136,7 @@ fn fill(writer: &mut Writer) {
         put(Kind::Service, "svc-0", 10, service(true)),
         Change::Delete { key: key(Kind::Service, "gone") },
         Change::Delete { key: key(Kind::Pod, "cart-7d-b") },
-        put(Kind::EndpointSlice, "s2", 12, slice(vec![endpoint(4, pod("cart-7d-a"))])),
+        put(Kind::EndpointSlice, "s2", 12, slice(both)),
         Change::Checkpoint { source: source(Kind::Pod), version },
         Change::Leave { id: ClusterId(2) },
     ];
@@ -164,6 +164,8 @@ fn dump(reader: &Reader) -> String {
         writeln!(text, "{part} is in use").unwrap();
     }
     let name = service(0);
+    let Held { targets, peak, waiting } = snapshot.held(&name).unwrap();
+    writeln!(text, "{targets} targets, {peak} at most, {waiting} wait").unwrap();
     let rows = snapshot.service(&name).unwrap();
     for revision in (snapshot.trimmed().0..=snapshot.revision().0).map(Revision) {
         let object = rows.object(revision).unwrap();
@@ -218,7 +220,7 @@ fn meta(meta: &SliceMeta) -> String {
     ports.collect::<Vec<_>>().join(",")
 }
 
-/// The file was made by this test with [`MAKE`] set to anything, at format 3 and redb 4.6.0.
+/// The file was made by this test with [`MAKE`] set to anything, at format 4 and redb 4.6.0.
 #[test]
 fn a_file_of_this_format_is_opened_and_says_the_same() {
     let committed = folder().join(format!("format-{FORMAT}.redb"));
@@ -227,7 +229,9 @@ fn a_file_of_this_format_is_opened_and_says_the_same() {
     let copy = temp.path().join("spillway.redb");
     #[expect(clippy::disallowed_methods, reason = "a test has no args")]
     if std::env::var(MAKE).is_ok() {
-        let (mut writer, reader, _) = open(temp.path(), config(10_000)).unwrap();
+        let admission = Admission { service_max: Some(3), ..Admission::default() };
+        let limited = Config { admission, ..config(10_000) };
+        let (mut writer, reader, _) = open(temp.path(), limited).unwrap();
         fill(&mut writer);
         std::fs::write(&said, dump(&reader)).unwrap();
         drop((writer, reader));

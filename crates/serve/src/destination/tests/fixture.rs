@@ -67,6 +67,7 @@ impl Server {
             undo: Undo { bytes_max: choice.undo_bytes_max, age_max: u64::MAX },
             fsync: Fsync::Together,
             disk_quota_bytes: None,
+            admission: store::Admission::default(),
         };
         let (writer, reader, _) = store::open(folder.path(), config).unwrap();
         let (hub, metrics) = (Arc::new(Hub::new()), Arc::new(Metrics::new()));

@@ -40,6 +40,8 @@ pub(super) struct Cluster {
     pub(super) wanted: watch::Receiver<BTreeSet<String>>,
     pub(super) endpoints: EndpointsFrom,
     pub(super) reader: Reader,
+    /// Bytes that it may take in the store.
+    pub(super) bytes_max: Option<u64>,
     pub(super) to: mpsc::Sender<Delivery>,
     pub(super) statuses: Arc<LinkStatuses>,
 }
@@ -107,6 +109,7 @@ impl Cluster {
         reading: &Arc<Semaphore>,
     ) -> Result<(), Over> {
         let mut parts = BTreeMap::new();
+        let mut anew = BTreeSet::new();
         loop {
             let wanted = self.wanted.borrow_and_update().clone();
             parts.retain(|namespace, Watched { id, .. }| {
@@ -125,7 +128,8 @@ impl Cluster {
                     Origin { uid: uid.to_owned(), trust_domain: self.trust_domain.clone() };
                 let Some(stored) = self.join(part, origin).await? else { continue };
                 let mut tasks = JoinSet::new();
-                for watch in self.watches(&stored, reading)? {
+                let resume = !anew.remove(&namespace);
+                for watch in self.watches(&stored, resume, reading)? {
                     let (client, status) = (client.clone(), Arc::clone(status));
                     tasks.spawn(kube::watch(client, watch, self.to.clone(), status));
                 }
@@ -145,6 +149,14 @@ impl Cluster {
                         Ok(_) => self.say(State::Watching, None),
                         Err(reason) => self.say(State::Connecting, Some(reason)),
                     }
+                    for namespace in self.with_room_again(&parts).await? {
+                        tracing::info!(
+                            cluster = self.name, namespace,
+                            "there is room for what was refused; it is listed anew"
+                        );
+                        parts.remove(&namespace);
+                        anew.insert(namespace);
+                    }
                 }
             }
         }
@@ -160,13 +172,40 @@ impl Cluster {
         self.read(move |reader| reader.snapshot()?.part(&part)).await
     }
 
-    /// How each kind of a part is watched, from where its checkpoint is.
-    fn watches(&self, stored: &StoredPart, reading: &Arc<Semaphore>) -> Result<Vec<Watch>, Over> {
+    /// The parts of which something was refused for which there is room now.
+    async fn with_room_again(
+        &self,
+        parts: &BTreeMap<String, Watched>,
+    ) -> Result<Vec<String>, Over> {
+        let Some(bytes_max) = self.bytes_max else { return Ok(Vec::new()) };
+        let (cluster, ids) = (self.name.clone(), parts.iter());
+        let ids: Vec<_> = ids.map(|(namespace, part)| (namespace.clone(), part.id)).collect();
+        self.read(move |reader| {
+            let snapshot = reader.snapshot()?;
+            let mut found = Vec::new();
+            for (namespace, id) in ids {
+                if snapshot.has_room_again(&cluster, id, bytes_max)? {
+                    found.push(namespace);
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// How each kind of a part is watched: from where its checkpoint is, or from a new listing on.
+    fn watches(
+        &self,
+        stored: &StoredPart,
+        resume: bool,
+        reading: &Arc<Semaphore>,
+    ) -> Result<Vec<Watch>, Over> {
         let snapshot = self.reader.snapshot().map_err(|_| Over)?;
         let namespace = Some(stored.part.namespace.clone()).filter(|it| !it.is_empty());
         let watch = |kind| {
             let source = Source { cluster: stored.id, kind };
-            let resume = snapshot.checkpoint(source).map_err(|_| Over)?;
+            let checkpoint = snapshot.checkpoint(source).map_err(|_| Over)?;
+            let resume = checkpoint.filter(|_| resume);
             let dispensable = matches!(kind, Kind::ReplicaSet | Kind::Server);
             let reading = Some(Arc::clone(reading));
             Ok(Watch { source, namespace: namespace.clone(), resume, dispensable, reading })

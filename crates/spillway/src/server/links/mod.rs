@@ -42,6 +42,8 @@ pub(super) struct Links {
     pub(super) controller_namespace: String,
     pub(super) endpoints: EndpointsFrom,
     pub(super) scope: RemoteScope,
+    /// Bytes that each cluster may take in the store.
+    pub(super) bytes_max: Option<u64>,
     pub(super) known: Arc<Known>,
     pub(super) statuses: Arc<LinkStatuses>,
 }
@@ -107,6 +109,7 @@ impl Links {
                         wanted: receiver,
                         endpoints: self.endpoints,
                         reader: reader.clone(),
+                        bytes_max: self.bytes_max,
                         to,
                         statuses: Arc::clone(&self.statuses),
                     };
