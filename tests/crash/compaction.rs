@@ -148,7 +148,14 @@ fn compact_all(
         digests.push(reader.digest()?);
         more = writer.compact();
     }
-    Ok(main(volume) != before)
+    // It may take more steps than there are commits.
+    loop {
+        match more {
+            Ok(true) => more = writer.compact(),
+            Ok(false) | Err(Error::DiskFailing { .. }) => return Ok(main(volume) != before),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// A store to be compacted, and what goes well if the disk does.
