@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use crate::rig::{PATIENCE, Rig, Watched, pod, service, slice};
 
 /// Another cluster, and a line to it that can be cut.
-struct Far {
+pub(crate) struct Far {
     api: ApiServer,
-    objects: Objects,
+    pub(crate) objects: Objects,
     line: Line,
 }
 
 impl Far {
     /// It has Service `web` with these pods.
-    async fn start(pods: &[u8]) -> Result<Far> {
+    pub(crate) async fn start(pods: &[u8]) -> Result<Far> {
         let api = ApiServer::start().await?;
         let objects = api.objects().await?;
         objects.apply(&[service("web")]).await?;
@@ -30,14 +30,14 @@ impl Far {
         Ok(far)
     }
 
-    async fn has(&self, pods: &[u8]) -> Result<()> {
+    pub(crate) async fn has(&self, pods: &[u8]) -> Result<()> {
         let pods_of = pods.iter().map(|number| pod(&format!("w{number}"), *number));
         self.objects.apply(&pods_of.collect::<Vec<_>>()).await?;
         self.objects.apply(&[slice("web", pods)]).await
     }
 
     /// The Secret that links it, over the line.
-    fn secret(&self, user: User) -> Value {
+    pub(crate) fn secret(&self, user: User) -> Value {
         secret("far", "far", &ApiServer::kubeconfig_for(self.line.addr(), user))
     }
 }
@@ -58,7 +58,7 @@ fn secret(name: &str, cluster: &str, kubeconfig: &str) -> Value {
 }
 
 /// A Service that stands for `web` of the cluster `far`.
-fn mirror(namespace: &str) -> Value {
+pub(crate) fn mirror(namespace: &str) -> Value {
     let mut mirror = service("web-far");
     mirror["metadata"]["namespace"] = namespace.into();
     mirror["metadata"]["labels"] = json!({
@@ -68,14 +68,14 @@ fn mirror(namespace: &str) -> Value {
     mirror
 }
 
-async fn open(rig: &Rig, path: &str) -> Result<Watched> {
+pub(crate) async fn open(rig: &Rig, path: &str) -> Result<Watched> {
     let client = Client::connect(rig.running()?.addr()).await?;
     let question = Question { path: path.to_owned(), ..Question::default() };
     let stream = client.open(question, false).await;
     Ok(Watched::new(stream, client))
 }
 
-const MIRROR: &str = "web-far.shop.svc.cluster.local:80";
+pub(crate) const MIRROR: &str = "web-far.shop.svc.cluster.local:80";
 
 /// A server at home with a mirror of `web`, and what it is linked to.
 async fn linked(pods: &[u8]) -> Result<(Rig, Far)> {
@@ -88,7 +88,7 @@ async fn linked(pods: &[u8]) -> Result<(Rig, Far)> {
     Ok((rig, far))
 }
 
-fn parts(rig: &Rig) -> Result<Vec<StoredPart>> {
+pub(crate) fn parts(rig: &Rig) -> Result<Vec<StoredPart>> {
     Ok(rig.running()?.reader().snapshot()?.parts()?)
 }
 
@@ -196,7 +196,7 @@ async fn after_a_link_is_gone_nothing_of_it_is_served_f38() -> Result<()> {
     rig.stop().await
 }
 
-fn objects(rig: &Rig, source: Source) -> Result<usize> {
+pub(crate) fn objects(rig: &Rig, source: Source) -> Result<usize> {
     let mut count = 0;
     rig.running()?.reader().snapshot()?.objects(source, &mut |_, _| count += 1)?;
     Ok(count)

@@ -32,7 +32,7 @@ pub(super) fn admission(
     let help = "Bytes that the objects of a linked cluster take in the store, about";
     page.gauges("link_bytes", help, bytes)?;
     let refused = each(|size| size.refused).into_iter().filter(|(of, _)| linked(&of[0].1));
-    let help = "Objects of a linked cluster that are refused since it takes too many bytes";
+    let help = "Times that an object of a linked cluster was refused since it was listed; not 0: some are missing";
     page.gauges("link_objects_refused", help, refused)?;
     let held = Limit::ALL.map(|limit| {
         let count = metrics.held[limit as usize].load(Ordering::Relaxed);
@@ -40,5 +40,5 @@ pub(super) fn admission(
     });
     page.counters("targets_held", "Targets that had to wait, by which limit", held)?;
     let refused = metrics.refused.load(Ordering::Relaxed);
-    page.counter("objects_refused", "Objects of linked clusters that were refused", refused)
+    page.counter("objects_refused", "Times that objects of linked clusters were refused", refused)
 }

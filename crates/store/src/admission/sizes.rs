@@ -50,7 +50,7 @@ pub struct ClusterSize {
     pub waiting: u64,
     /// Bytes that its objects take, about; only counted of linked clusters.
     pub bytes: u64,
-    /// Objects that were refused since there was room for all.
+    /// How often an object was refused since all were listed: not 0, and some are missing.
     pub refused: u64,
 }
 
