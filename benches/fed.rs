@@ -37,7 +37,7 @@ impl Fed {
     /// Hands changes in, and waits until they are visible.
     pub async fn deliver(&self, changes: Vec<Change>) -> anyhow::Result<()> {
         let (done, committed) = oneshot::channel();
-        self.running.deliveries().send(Delivery { changes, done: Some(done) }).await?;
+        self.running.deliveries().send(Delivery::told(changes, done)).await?;
         committed.await.context("the commit failed")?;
         Ok(())
     }

@@ -89,7 +89,7 @@ impl Server {
             object: Object::Service(Service { ports, ..Service::default() }),
         };
         let (done, committed) = tokio::sync::oneshot::channel();
-        let delivery = Delivery { changes: vec![change], done: Some(done) };
+        let delivery = Delivery::told(vec![change], done);
         self.running.deliveries().send(delivery).await.ok()?;
         Some(committed.await.is_ok())
     }

@@ -1,6 +1,7 @@
 //! Links to real API servers: unreachable, faulty, rotated, replaced, unlinked, and only as much of them as is used (field cases
 //! F37 to F40).
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -42,7 +43,7 @@ impl Far {
     }
 }
 
-fn secret(name: &str, cluster: &str, kubeconfig: &str) -> Value {
+pub(crate) fn secret(name: &str, cluster: &str, kubeconfig: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "mirror.linkerd.io/remote-kubeconfig",
         "metadata": {
@@ -69,7 +70,11 @@ pub(crate) fn mirror(namespace: &str) -> Value {
 }
 
 pub(crate) async fn open(rig: &Rig, path: &str) -> Result<Watched> {
-    let client = Client::connect(rig.running()?.addr()).await?;
+    open_at(rig.running()?.addr(), path).await
+}
+
+pub(crate) async fn open_at(addr: SocketAddr, path: &str) -> Result<Watched> {
+    let client = Client::connect(addr).await?;
     let question = Question { path: path.to_owned(), ..Question::default() };
     let stream = client.open(question, false).await;
     Ok(Watched::new(stream, client))

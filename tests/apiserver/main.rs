@@ -10,6 +10,7 @@ mod kinds;
 mod linked;
 mod links;
 mod load;
+mod malice;
 mod nonsense;
 mod program;
 mod rights;

@@ -125,6 +125,11 @@ impl Server {
         }
     }
 
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Fails if it has ended by itself.
     pub fn alive(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {

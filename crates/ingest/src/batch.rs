@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use model::limits::{COMMIT_CHANGES_MAX, COMMIT_ENDPOINTS_MAX};
-use model::{Change, Key, Revision, Source};
-use tokio::sync::oneshot;
+use model::{Change, Key, Source};
 
-use crate::Delivery;
+use crate::{Delivery, Receipt};
 
 /// Deliveries that become one commit.
 ///
@@ -22,7 +21,7 @@ pub struct Batch {
     latest: BTreeMap<u64, usize>,
     /// Where a listing of the source began or ended last.
     fences: BTreeMap<Source, usize>,
-    done: Vec<oneshot::Sender<Revision>>,
+    receipt: Receipt,
 }
 
 impl Batch {
@@ -54,7 +53,7 @@ impl Batch {
             return Err(delivery);
         }
         self.endpoints = endpoints;
-        self.done.extend(delivery.done);
+        self.receipt.add(delivery.receipt);
         for change in delivery.changes {
             self.add(change);
         }
@@ -63,12 +62,12 @@ impl Batch {
 
     /// Has nothing been taken that anybody waits for?
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.done.is_empty()
+        self.changes.is_empty() && self.receipt.is_empty()
     }
 
-    /// The changes to commit, and those who wait for the revision.
-    pub fn into_parts(self) -> (Vec<Change>, Vec<oneshot::Sender<Revision>>) {
-        (self.changes.into_iter().flatten().collect(), self.done)
+    /// The changes to commit, and what is signed when they are.
+    pub fn into_parts(self) -> (Vec<Change>, Receipt) {
+        (self.changes.into_iter().flatten().collect(), self.receipt)
     }
 
     fn add(&mut self, change: Change) {

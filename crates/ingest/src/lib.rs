@@ -11,4 +11,4 @@ pub mod manifests;
 pub mod objects;
 pub mod synthetic;
 
-pub use delivery::Delivery;
+pub use delivery::{Delivery, Receipt};

@@ -10,6 +10,16 @@ pub const SLICE_ENDPOINTS_MAX: usize = 1_000;
 /// of an object only.
 pub const ENDPOINTS_ADDRESSES_MAX: usize = 20_000;
 
+/// Values that the JSON of an object is made of: some thirty times as many as a large pod has, and three times as many as the
+/// largest EndpointSlice. Each takes up to some hundred bytes while the object is read.
+pub const OBJECT_VALUES_MAX: usize = 64 * 1024;
+
+/// The same of an Endpoints object, each of whose addresses has up to eight.
+pub const ENDPOINTS_VALUES_MAX: usize = 8 * ENDPOINTS_ADDRESSES_MAX;
+
+/// Bytes of a resourceVersion: Kubernetes gives 64-bit numbers, and asks everyone not to rely on that.
+pub const VERSION_BYTES_MAX: usize = 64;
+
 /// Changes in one commit. Bounds what the writer holds in memory, and how long readers wait for a revision.
 pub const COMMIT_CHANGES_MAX: usize = 2_048;
 

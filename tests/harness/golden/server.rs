@@ -83,7 +83,7 @@ impl Server {
     /// Hands on changes as one delivery, and returns when they are committed.
     pub async fn deliver(&mut self, changes: Vec<Change>) -> Result<()> {
         let (done, committed) = oneshot::channel();
-        let delivery = Delivery { changes, done: Some(done) };
+        let delivery = Delivery::told(changes, done);
         let sent = self.running.deliveries().send(delivery).await;
         sent.map_err(|_| anyhow!("the server takes no deliveries"))?;
         let committed = timeout(PATIENCE, committed).await.context("no commit")?;

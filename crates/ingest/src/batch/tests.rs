@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use model::{
-    ClusterId, Family, Kind, Object, ObjectName, ResourceVersion, Slice, SliceEndpoint, SliceMeta,
-    Target,
+    ClusterId, Family, Kind, Object, ObjectName, ResourceVersion, Revision, Slice, SliceEndpoint,
+    SliceMeta, Target,
 };
 use proptest::prelude::*;
+use tokio::sync::oneshot;
 
 use super::*;
 
@@ -186,15 +187,13 @@ fn all_who_wait_are_kept_and_a_listing_between_keeps_both() {
     let (first, mut first_told) = oneshot::channel();
     let (second, mut second_told) = oneshot::channel();
     let mut batch = Batch::default();
-    batch.push(Delivery { changes: vec![node(1, 1)], done: Some(first) }).unwrap();
+    batch.push(Delivery::told(vec![node(1, 1)], first)).unwrap();
     let begin = Change::Begin { source: source(Kind::Node) };
     let changes = vec![begin.clone(), node(1, 2), node(1, 3)];
-    batch.push(Delivery { changes, done: Some(second) }).unwrap();
-    let (changes, done) = batch.into_parts();
+    batch.push(Delivery::told(changes, second)).unwrap();
+    let (changes, receipt) = batch.into_parts();
     assert_eq!(changes, [node(1, 1), begin, node(1, 3)]);
-    for sender in done {
-        sender.send(Revision(7)).unwrap();
-    }
+    receipt.sign(Revision(7));
     assert_eq!(first_told.try_recv(), Ok(Revision(7)));
     assert_eq!(second_told.try_recv(), Ok(Revision(7)));
 }

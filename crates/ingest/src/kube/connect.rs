@@ -7,6 +7,8 @@ use kube::{Client, Config};
 use model::Credentials;
 
 use super::failure::chain;
+use super::limits::{IDENTITY_BYTES_MAX, UID_BYTES_MAX};
+use super::transport::{self, Unanswered};
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -222,7 +224,7 @@ fn nowhere(in_cluster: &InClusterError, error: ConnectError) -> ConnectError {
 /// only to the cluster that gave it, whatever the name under which it is reached.
 pub async fn cluster_uid(client: &Client) -> Result<String, ConnectError> {
     let uid = uid_of(client, "/api/v1/namespaces", "kube-system").await;
-    uid.map_err(|error| ConnectError::Identity { reason: chain(&error) })
+    uid.map_err(|unanswered| ConnectError::Identity { reason: unanswered.to_string() })
 }
 
 /// The same of a linked cluster, where namespaces are mostly not to be seen: the uid of Service `default/kubernetes`, which
@@ -230,12 +232,12 @@ pub async fn cluster_uid(client: &Client) -> Result<String, ConnectError> {
 pub async fn linked_uid(client: &Client) -> Result<Option<String>, ConnectError> {
     match uid_of(client, "/api/v1/namespaces/default/services", "kubernetes").await {
         Ok(uid) => Ok(Some(uid)),
-        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(None),
-        Err(error) => Err(ConnectError::Unreached { reason: chain(&error) }),
+        Err(Unanswered::Status(status)) if matches!(status.code, 403 | 404) => Ok(None),
+        Err(unanswered) => Err(ConnectError::Unreached { reason: unanswered.to_string() }),
     }
 }
 
-async fn uid_of(client: &Client, path: &str, name: &str) -> Result<String, kube::Error> {
+async fn uid_of(client: &Client, path: &str, name: &str) -> Result<String, Unanswered> {
     #[derive(serde::Deserialize)]
     struct Object {
         metadata: Metadata,
@@ -244,9 +246,16 @@ async fn uid_of(client: &Client, path: &str, name: &str) -> Result<String, kube:
     struct Metadata {
         uid: String,
     }
-    let request = kube::core::Request::new(path)
-        .get(name, &kube::core::params::GetParams::default())
-        .map_err(kube::Error::BuildRequest)?;
-    let object: Object = client.request(request).await?;
-    Ok(object.metadata.uid)
+    let failed = |error: &dyn std::error::Error| Unanswered::Failed(chain(error));
+    let request =
+        kube::core::Request::new(path).get(name, &kube::core::params::GetParams::default());
+    let request = request.map_err(|error| failed(&error))?;
+    let object = transport::short(client, request, IDENTITY_BYTES_MAX).await?;
+    let object: Object = serde_json::from_slice(&object).map_err(|error| failed(&error))?;
+    match object.metadata.uid {
+        uid if uid.len() > UID_BYTES_MAX => {
+            Err(Unanswered::Failed(format!("its uid is longer than {UID_BYTES_MAX} bytes")))
+        }
+        uid => Ok(uid),
+    }
 }

@@ -5,20 +5,22 @@ use std::time::Duration;
 
 use kube::Client;
 use model::{Change, ResourceVersion, Source};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::backoff::{Backoff, unit};
 use super::event;
 use super::failure::Failure;
 use super::limits::{
-    ABSENT_DOUBT, ABSENT_WAIT, PAGE_ITEMS_MAX, WATCH_SECS_MIN, WATCH_SECS_SPREAD, WATCH_SHORT,
+    ABSENT_DOUBT, ABSENT_WAIT, HASTE_WAIT, PAGE_ITEMS_MAX, SKIPPED_BYTES_MAX, WATCH_SECS_MIN,
+    WATCH_SECS_SPREAD, WATCH_SHORT,
 };
 use super::lines::Line;
 use super::resource::Resource;
 use super::session::{Quality, Session};
 use super::status::{SourceStatus, State, Status};
 use super::transport::{self, WatchStream};
+use super::turns::{Place, Turns};
 use crate::Delivery;
 
 /// What is watched, and from where.
@@ -32,9 +34,8 @@ pub struct Watch {
     pub resume: Option<ResourceVersion>,
     /// Answers can do without the kind: if the API server refuses it, and nothing is known of it, there is none.
     pub dispensable: bool,
-    /// Whoever has it may take what has arrived, and holds it until that is handed on: watches of one API server read in turn.
-    /// `None`: always.
-    pub reading: Option<Arc<Semaphore>>,
+    /// When it may read, decode, and hold something large.
+    pub turns: Turns,
 }
 
 /// Lists and watches a source for as long as anybody takes its changes. With a version to resume from nothing is listed as
@@ -42,13 +43,13 @@ pub struct Watch {
 ///
 /// A listing that is interrupted begins again, so it is never ended half; a full channel stops the reading.
 pub async fn watch(client: Client, watch: Watch, to: mpsc::Sender<Delivery>, status: Arc<Status>) {
-    let Watch { source, namespace, resume, dispensable, reading } = watch;
+    let Watch { source, namespace, resume, dispensable, turns } = watch;
     let mut driver = Driver {
         client,
         source,
         resource: Resource::new(source.kind, namespace.as_deref()),
         dispensable,
-        reading,
+        turns,
         to,
         status,
         // The empty version is that of a kind which the API server did not have.
@@ -56,6 +57,7 @@ pub async fn watch(client: Client, watch: Watch, to: mpsc::Sender<Delivery>, sta
         streaming: true,
         page_items: PAGE_ITEMS_MAX,
         backoff: Backoff::default(),
+        relisting: Backoff::default(),
         quality: Quality::default(),
         absence: Absence::default(),
     };
@@ -72,7 +74,7 @@ struct Driver {
     source: Source,
     resource: Resource,
     dispensable: bool,
-    reading: Option<Arc<Semaphore>>,
+    turns: Turns,
     to: mpsc::Sender<Delivery>,
     status: Arc<Status>,
     /// Where the watch goes on: everything up to here was handed on. `None`: list.
@@ -81,8 +83,18 @@ struct Driver {
     streaming: bool,
     page_items: u32,
     backoff: Backoff,
+    /// Counts versions in a row from which it couldn't go on at all.
+    relisting: Backoff,
     quality: Quality,
     absence: Absence,
+}
+
+/// How long a watch went on that the API server then ended in order.
+enum Lasted {
+    /// As one does.
+    Long,
+    /// If that happened again and again, there would be nothing else to do.
+    Short,
 }
 
 /// What is known of a kind that the API server doesn't have.
@@ -106,7 +118,7 @@ impl Driver {
     }
 
     /// One connection's life, or a listing and one. `Ok` if the API server ended it in order.
-    async fn turn(&mut self) -> Result<(), Failure> {
+    async fn turn(&mut self) -> Result<Lasted, Failure> {
         let secs = WATCH_SECS_MIN + (f64::from(WATCH_SECS_SPREAD) * unit()) as u32;
         if self.position.is_none() && self.streaming {
             let request = self.resource.initial(secs)?;
@@ -133,8 +145,10 @@ impl Driver {
     /// the future, and a watch from there would be silent until the future comes.
     async fn probe(&self, version: &ResourceVersion) -> Result<(), Failure> {
         let request = self.resource.probe()?;
-        let body = transport::document(&self.client, request, self.resource.plural).await?;
-        let now = ResourceVersion(event::page(&body)?.version);
+        let plural = self.resource.plural;
+        let (body, _place) =
+            transport::document(&self.client, request, plural, &self.turns).await?;
+        let now = event::page(&body)?.version;
         if now.order() < version.order() {
             return Err(Failure::Expired(format!(
                 "the API server is at version {}, before ours of {}: it was restored",
@@ -147,62 +161,105 @@ impl Driver {
     /// Lists in pages, one of them in memory.
     async fn pages(&mut self) -> Result<ResourceVersion, Failure> {
         let mut session = Session::listing(self.source, self.resource.plural);
-        let (mut token, mut first) = (None::<String>, None);
+        let (mut token, mut first) = (String::new(), None);
         loop {
-            let _turn = self.turn_to_read().await;
-            let request = self.resource.page(self.page_items, token.as_deref())?;
-            let body = transport::document(&self.client, request, self.resource.plural).await?;
+            let _turn = self.turns.to_read().await;
+            let (body, place, whole) = self.page(&token).await?;
             let page = event::page(&body)?;
             if first.is_none() {
                 self.opened();
                 self.begin_listing();
             }
-            let version = first.get_or_insert(ResourceVersion(page.version));
-            for item in &page.items {
-                session.object(item.get(), &mut self.quality);
+            let version = first.get_or_insert(page.version);
+            let mut items = page.items.iter();
+            while !items.as_slice().is_empty() {
+                let _turn = self.turns.to_decode().await;
+                while !session.is_full()
+                    && let Some(item) = items.next()
+                {
+                    match whole {
+                        true => drop(session.object(item.get(), &mut self.quality)),
+                        false => session.only_metadata(item.get(), &mut self.quality),
+                    }
+                }
                 if session.is_full() {
-                    self.deliver(&mut session).await?;
+                    self.deliver(&mut session, place.as_ref()).await?;
                 }
             }
             if page.token.is_empty() {
                 session.end(version.clone());
-                self.deliver(&mut session).await?;
+                self.deliver(&mut session, place.as_ref()).await?;
                 return Ok(session.version().clone());
             }
-            token = Some(page.token);
+            if page.token == token {
+                return Err(Failure::Broken("the list leads from a page to the same page".into()));
+            }
+            if page.items.is_empty() {
+                tokio::time::sleep(HASTE_WAIT).await;
+            }
+            token = page.token;
+        }
+    }
+
+    /// A page of a list, with as many objects as there is room for. If there is none for a single one, only the metadata of
+    /// that, and `false`.
+    async fn page(&mut self, token: &str) -> Result<(Vec<u8>, Option<Place>, bool), Failure> {
+        let plural = self.resource.plural;
+        loop {
+            let request = self.resource.page(self.page_items, token)?;
+            let read = transport::document(&self.client, request, plural, &self.turns).await;
+            match read {
+                Err(Failure::PageTooLong) if self.page_items > 1 => {
+                    self.page_items = (self.page_items / 8).max(1);
+                }
+                Err(Failure::PageTooLong) => {
+                    let request = self.resource.page_of_metadata(token)?;
+                    let read = transport::document(&self.client, request, plural, &self.turns);
+                    return read.await.map(|(body, place)| (body, place, false));
+                }
+                read => {
+                    self.page_items = (self.page_items * 2).min(PAGE_ITEMS_MAX);
+                    return read.map(|(body, place)| (body, place, true));
+                }
+            }
         }
     }
 
     /// Hands on what a watch says until it ends. What has arrived together is handed on together.
-    async fn hear(&mut self, mut session: Session, mut stream: WatchStream) -> Result<(), Failure> {
+    async fn hear(
+        &mut self,
+        mut session: Session,
+        mut stream: WatchStream,
+    ) -> Result<Lasted, Failure> {
         let begun = Instant::now();
-        let mut heard = false;
-        let mut turn = self.turn_to_read().await;
+        let mut turn = self.turns.to_read().await;
+        let mut place = None::<Place>;
         loop {
-            while let Some(line) = stream.lines.next() {
-                heard = true;
-                match line {
-                    Line::Whole(line) => session.line(line, &mut self.quality)?,
-                    Line::TooLong => self.quality.too_long(self.source),
+            while self.take(&mut session, &mut stream).await? {
+                self.deliver(&mut session, place.as_ref()).await?;
+            }
+            if !stream.lines.is_large() {
+                if place.is_some() {
+                    self.deliver(&mut session, place.as_ref()).await?;
                 }
-                if session.is_full() {
-                    self.deliver(&mut session).await?;
-                }
+                place = None;
+            } else if place.is_none() {
+                place = Some(self.turns.to_hold().await);
             }
             let more = match stream.more_now() {
                 Some(more) => more?,
                 None => {
                     // The objects of a listing come one by one, and nobody waits for each; but others wait for their turn.
                     if !session.is_listing() || turn.is_some() {
-                        self.deliver(&mut session).await?;
+                        self.deliver(&mut session, place.as_ref()).await?;
                     }
                     // A large object is held until it is there, so that there are few of them.
-                    if !stream.lines.is_large() {
+                    if place.is_none() {
                         drop(turn.take());
                     }
-                    let more = stream.more().await?;
+                    let more = stream.more(place.as_ref().map(|place| place.until)).await?;
                     if turn.is_none() {
-                        turn = self.turn_to_read().await;
+                        turn = self.turns.to_read().await;
                     }
                     more
                 }
@@ -211,33 +268,55 @@ impl Driver {
                 break;
             }
         }
-        self.deliver(&mut session).await?;
+        self.deliver(&mut session, None).await?;
         if session.is_listing() {
             self.streaming = false;
             return Err(Failure::Broken("the watch ended before the listing did".to_owned()));
         }
-        if !heard && begun.elapsed() < WATCH_SHORT {
-            return Err(Failure::Broken("the API server ended the watch at once".to_owned()));
-        }
-        Ok(())
+        Ok(match begun.elapsed() < WATCH_SHORT {
+            true => Lasted::Short,
+            false => Lasted::Long,
+        })
     }
 
-    /// Waits until it may read.
-    async fn turn_to_read(&self) -> Option<OwnedSemaphorePermit> {
-        let reading = Arc::clone(self.reading.as_ref()?);
-        // It is never closed.
-        reading.acquire_owned().await.ok()
+    /// Takes lines that have arrived. Are there so many that what they say must be handed on first?
+    async fn take(
+        &mut self,
+        session: &mut Session,
+        stream: &mut WatchStream,
+    ) -> Result<bool, Failure> {
+        let _turn = self.turns.to_decode().await;
+        while let Some(line) = stream.lines.next() {
+            match line {
+                Line::Whole(line) => session.line(line, &mut self.quality)?,
+                Line::TooLong(head) => session.too_long(head, &mut self.quality),
+            }
+            if session.is_full() {
+                return Ok(true);
+            }
+        }
+        if stream.lines.is_endless() {
+            return Err(Failure::Broken(format!(
+                "an object is longer than {SKIPPED_BYTES_MAX} bytes, and goes on"
+            )));
+        }
+        Ok(false)
     }
 
     /// Hands on what the session has. Waits while there is no room, and so does the API server.
-    async fn deliver(&mut self, session: &mut Session) -> Result<(), Failure> {
+    async fn deliver(
+        &mut self,
+        session: &mut Session,
+        place: Option<&Place>,
+    ) -> Result<(), Failure> {
         let changes = session.take();
         let Quality { rejects, partial, .. } = self.quality;
         self.update(|status| (status.rejects, status.partial) = (rejects, partial));
         if changes.is_empty() {
             return Ok(());
         }
-        self.to.send(Delivery::new(changes)).await.map_err(|_| Failure::Closed)?;
+        let delivery = Delivery::held(changes, place.cloned());
+        self.to.send(delivery).await.map_err(|_| Failure::Closed)?;
         if !session.is_listing() {
             self.position = Some(session.version().clone());
             self.absence.listed = true;
@@ -248,22 +327,18 @@ impl Driver {
     }
 
     /// What to do after a watch has ended: wait so long, or `None`: nothing any more.
-    async fn after(&mut self, ended: Result<(), Failure>) -> Option<Duration> {
-        let failure = match ended {
+    async fn after(&mut self, ended: Result<Lasted, Failure>) -> Option<Duration> {
+        let ended = match ended {
             Err(Failure::Closed) => return None,
             Err(Failure::Unsupported(why)) if self.streaming && self.position.is_none() => {
                 tracing::info!(source = %self.source, "listing in pages, since streaming is refused: {why}");
                 self.streaming = false;
                 return Some(Duration::ZERO);
             }
-            Err(Failure::PageTooLong) if self.page_items > 1 => {
-                self.page_items = (self.page_items / 8).max(1);
-                return Some(Duration::ZERO);
-            }
             Err(Failure::Absent) if self.resource.optional => return self.absent().await,
-            ended => ended.err(),
+            ended => ended,
         };
-        if let Some(Failure::Refused(_)) = failure
+        if let Err(Failure::Refused(_)) = ended
             && self.dispensable
             && self.position.is_none()
         {
@@ -271,18 +346,22 @@ impl Driver {
         }
         self.absence.missed = 0;
         self.update(|status| status.restarts += 1);
-        let Some(failure) = failure else {
-            self.backoff.reset();
-            return Some(Duration::ZERO);
+        let failure = match ended {
+            Ok(Lasted::Long) => {
+                self.backoff.reset();
+                self.relisting.reset();
+                return Some(Duration::ZERO);
+            }
+            Ok(Lasted::Short) => return Some(HASTE_WAIT),
+            Err(failure) => failure,
         };
         // A version that the API server can't even parse is none to go on from either.
-        if let Failure::Expired(_) | Failure::Unsupported(_) = failure
-            && self.position.take().is_some()
-        {
-            // It answers, so there is nothing to wait for, however long it was away.
-            self.backoff.reset();
-        }
-        let wait = self.backoff.wait();
+        let lost = matches!(failure, Failure::Expired(_) | Failure::Unsupported(_));
+        let wait = match lost && self.position.take().is_some() {
+            // It answers, so there is nothing to wait for, however long it was away; unless it does that every time.
+            true => self.relisting.wait(),
+            false => self.backoff.wait(),
+        };
         self.failed(&failure, wait);
         Some(wait)
     }

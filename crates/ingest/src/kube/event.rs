@@ -3,10 +3,14 @@
 use std::borrow::Cow;
 
 use kube::core::Status;
+use model::ResourceVersion;
+use model::limits::VERSION_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::Failure;
+use super::limits::{ERROR_BYTES_MAX, PAGE_ITEMS_TAKEN_MAX, TOKEN_BYTES_MAX};
+use crate::objects::list;
 
 /// One line of a watch.
 #[derive(Debug)]
@@ -29,7 +33,7 @@ pub(super) enum Event<'a> {
 /// A page of a list.
 pub(super) struct Page<'a> {
     /// The version that all pages of the list show.
-    pub(super) version: String,
+    pub(super) version: ResourceVersion,
     /// Asks for the next page; empty if this is the last one.
     pub(super) token: String,
     /// The text of each object.
@@ -50,6 +54,9 @@ pub(super) fn event(line: &[u8]) -> Result<Event<'_>, Failure> {
         "ADDED" | "MODIFIED" => Event::Put(object.get()),
         "DELETED" => Event::Deleted(object.get()),
         "BOOKMARK" => bookmark(object.get())?,
+        "ERROR" if object.get().len() > ERROR_BYTES_MAX => {
+            return Err(Failure::Broken("the watch ended with an error that is too long".into()));
+        }
         "ERROR" => Event::Error(read(object.get().as_bytes(), "error of the watch")?),
         other => {
             let other: String = other.chars().take(40).collect();
@@ -77,7 +84,7 @@ fn bookmark(object: &str) -> Result<Event<'static>, Failure> {
     }
     let Bookmark { metadata } = read(object.as_bytes(), "bookmark")?;
     let initial_end = metadata.annotations.and_then(|it| it.initial_end).as_deref() == Some("true");
-    Ok(Event::Bookmark { version: metadata.resource_version, initial_end })
+    Ok(Event::Bookmark { version: version(metadata.resource_version)?.0, initial_end })
 }
 
 /// Reads a page of a list.
@@ -85,8 +92,8 @@ pub(super) fn page(body: &[u8]) -> Result<Page<'_>, Failure> {
     #[derive(Deserialize)]
     struct Written<'a> {
         metadata: Metadata,
-        #[serde(borrow, default)]
-        items: Option<Vec<&'a RawValue>>,
+        #[serde(borrow, default, deserialize_with = "list::at_most::<PAGE_ITEMS_TAKEN_MAX, _, _>")]
+        items: Vec<&'a RawValue>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -96,11 +103,18 @@ pub(super) fn page(body: &[u8]) -> Result<Page<'_>, Failure> {
         token: Option<String>,
     }
     let Written { metadata, items } = read(body, "list")?;
-    Ok(Page {
-        version: metadata.resource_version,
-        token: metadata.token.unwrap_or_default(),
-        items: items.unwrap_or_default(),
-    })
+    let token = metadata.token.unwrap_or_default();
+    if token.len() > TOKEN_BYTES_MAX {
+        return Err(Failure::Broken("the list goes on with a token that is too long".to_owned()));
+    }
+    Ok(Page { version: version(metadata.resource_version)?, token, items })
+}
+
+fn version(text: String) -> Result<ResourceVersion, Failure> {
+    match text.len() > VERSION_BYTES_MAX {
+        true => Err(Failure::Broken("the API server gives a version that is too long".to_owned())),
+        false => Ok(ResourceVersion(text)),
+    }
 }
 
 /// The version of an object of which perhaps nothing else can be read.
@@ -114,7 +128,8 @@ pub(super) fn version_of(object: &str) -> Option<String> {
     struct Metadata {
         resource_version: String,
     }
-    serde_json::from_str::<Versioned>(object).ok().map(|it| it.metadata.resource_version)
+    let version = serde_json::from_str::<Versioned>(object).ok()?.metadata.resource_version;
+    Some(version).filter(|version| version.len() <= VERSION_BYTES_MAX)
 }
 
 fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T, Failure> {

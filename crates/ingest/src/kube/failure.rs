@@ -53,14 +53,6 @@ impl Failure {
             )),
         }
     }
-
-    /// What an error of kube's client means.
-    pub(super) fn of_error(error: &kube::Error, verb: &str, plural: &str) -> Failure {
-        match error {
-            kube::Error::Api(status) => Failure::of_status(status, verb, plural),
-            error => Failure::Broken(format!("can't {verb} {plural}: {}", chain(error))),
-        }
-    }
 }
 
 impl From<kube::core::request::Error> for Failure {
@@ -92,7 +84,7 @@ pub(super) fn chain(error: &dyn Error) -> String {
 }
 
 /// The first line of a text, cut where it gets too long: what a proxy answers may be a page of HTML.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     shorten(text.lines().next().unwrap_or_default())
 }
 

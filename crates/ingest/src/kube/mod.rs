@@ -12,6 +12,7 @@ mod connect;
 mod driver;
 mod event;
 mod failure;
+mod head;
 mod limits;
 mod lines;
 mod noted;
@@ -19,6 +20,7 @@ mod resource;
 mod session;
 mod status;
 mod transport;
+mod turns;
 
 #[cfg(test)]
 mod tests;
@@ -30,3 +32,5 @@ pub use connect::{
 };
 pub use driver::{Watch, watch};
 pub use status::{SourceStatus, State, Status};
+pub(crate) use turns::Place;
+pub use turns::Turns;

@@ -54,14 +54,23 @@ impl Resource {
         }
     }
 
-    /// A page of a consistent list: the first, or the one after `token`.
-    pub(super) fn page(&self, items: u32, token: Option<&str>) -> Result<HttpRequest, Failure> {
-        let mut params = self.listed().limit(items);
-        params.continue_token = token.map(str::to_owned);
+    /// A page of a consistent list: the first, or the one after `token`, if it isn't empty.
+    pub(super) fn page(&self, items: u32, token: &str) -> Result<HttpRequest, Failure> {
+        let params = self.paged(items, token);
         Ok(match self.metadata_only {
             true => self.requests.list_metadata(&params)?,
             false => self.requests.list(&params)?,
         })
+    }
+
+    /// The same page with one object, of which only the metadata is asked for.
+    pub(super) fn page_of_metadata(&self, token: &str) -> Result<HttpRequest, Failure> {
+        Ok(self.requests.list_metadata(&self.paged(1, token))?)
+    }
+
+    fn paged(&self, items: u32, token: &str) -> ListParams {
+        let continue_token = Some(token.to_owned()).filter(|token| !token.is_empty());
+        ListParams { continue_token, ..self.listed().limit(items) }
     }
 
     /// The smallest consistent list, to see at which version the API server is.
@@ -114,19 +123,19 @@ mod tests {
         let (slices, jobs) =
             (Resource::new(Kind::EndpointSlice, None), Resource::new(Kind::Job, None));
         check(
-            slices.page(500, None),
+            slices.page(500, ""),
             expect![[r#"
             /apis/discovery.k8s.io/v1/endpointslices?&limit=500
             any"#]],
         );
         check(
-            jobs.page(500, Some("tok")),
+            jobs.page(500, "tok"),
             expect![[r#"
             /apis/batch/v1/jobs?&limit=500&continue=tok
             application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"#]],
         );
         check(
-            Resource::new(Kind::ServiceProfile, None).page(500, None),
+            Resource::new(Kind::ServiceProfile, None).page(500, ""),
             expect![[r#"
             /apis/linkerd.io/v1alpha2/serviceprofiles?&limit=500
             any"#]],

@@ -1,10 +1,15 @@
 //! What is heard over one connection, as changes; no I/O.
 
+use model::limits::VERSION_BYTES_MAX;
 use model::{Change, Key, ObjectName, ResourceVersion, Source};
 
 use super::event::{self, Event};
 use super::failure::Failure;
-use super::limits::{DELIVERY_CHANGES_MAX, DELIVERY_ENDPOINTS_MAX};
+use super::head::{self, Head};
+use super::limits::{
+    DELIVERY_BYTES_MAX, DELIVERY_CHANGES_MAX, DELIVERY_ENDPOINTS_MAX, LINE_BYTES_MAX,
+    PAGE_BYTES_MAX,
+};
 use super::noted::{Note, Noted};
 use crate::objects::{self, Observed, Reject};
 
@@ -18,6 +23,8 @@ pub(super) struct Session {
     version: ResourceVersion,
     changes: Vec<Change>,
     endpoints: usize,
+    /// Bytes of the texts that the changes were read from.
+    bytes: usize,
     /// The version of the last checkpoint or end.
     settled: ResourceVersion,
 }
@@ -49,8 +56,8 @@ impl Session {
         version: ResourceVersion,
     ) -> Session {
         let settled = version.clone();
-        let (changes, endpoints) = (Vec::new(), 0);
-        Session { source, plural, listing: false, version, changes, endpoints, settled }
+        let (changes, endpoints, bytes) = (Vec::new(), 0, 0);
+        Session { source, plural, listing: false, version, changes, endpoints, bytes, settled }
     }
 
     /// Is a listing still under way?
@@ -65,7 +72,9 @@ impl Session {
 
     /// Must what is there be taken before more is added?
     pub(super) fn is_full(&self) -> bool {
-        self.changes.len() >= DELIVERY_CHANGES_MAX || self.endpoints >= DELIVERY_ENDPOINTS_MAX
+        self.changes.len() >= DELIVERY_CHANGES_MAX
+            || self.endpoints >= DELIVERY_ENDPOINTS_MAX
+            || self.bytes >= DELIVERY_BYTES_MAX
     }
 
     /// A line of a watch.
@@ -93,8 +102,31 @@ impl Session {
         Ok(())
     }
 
+    /// A line that is too long to be read; this is how it begins.
+    pub(super) fn too_long(&mut self, line: &[u8], quality: &mut Quality) {
+        let Head { kind, name, namespace, version } = head::read(line);
+        let namespace = objects::namespace(self.source.kind, &namespace);
+        let name = ObjectName::new(namespace, name).ok();
+        match name {
+            Some(name) if kind == "DELETED" => self.delete(name, quality),
+            name => {
+                let reason = format!("it is longer than {LINE_BYTES_MAX} bytes");
+                self.skip(Reject { name, reason }, quality);
+            }
+        }
+        self.advance(Some(version).filter(|it| it.len() <= VERSION_BYTES_MAX));
+    }
+
+    /// An object of which only the metadata is known: it was too long to be read.
+    pub(super) fn only_metadata(&mut self, object: &str, quality: &mut Quality) {
+        let name = objects::name_of(self.source.kind, object);
+        let reason = format!("it is longer than {PAGE_BYTES_MAX} bytes");
+        self.skip(Reject { name, reason }, quality);
+    }
+
     /// An object as it is now. Gives its version, if that can be read.
     pub(super) fn object(&mut self, object: &str, quality: &mut Quality) -> Option<String> {
+        self.bytes += object.len();
         match objects::decode(self.source.cluster, self.source.kind, object) {
             Ok(observed) => {
                 quality.observe(&observed);
@@ -105,12 +137,17 @@ impl Session {
                 Some(heard)
             }
             Err(reject) => {
-                quality.reject(self.source, &reject);
-                if let Some(name) = reject.name {
-                    self.changes.push(Change::Keep { key: Key { source: self.source, name } });
-                }
+                self.skip(reject, quality);
                 event::version_of(object)
             }
+        }
+    }
+
+    /// What is stored of an object stays, although it can't be read.
+    fn skip(&mut self, reject: Reject, quality: &mut Quality) {
+        quality.reject(self.source, &reject);
+        if let Some(name) = reject.name {
+            self.changes.push(Change::Keep { key: Key { source: self.source, name } });
         }
     }
 
@@ -134,7 +171,7 @@ impl Session {
 
     /// What there is to hand on, with a checkpoint at its end. Empty if there is nothing.
     pub(super) fn take(&mut self) -> Vec<Change> {
-        self.endpoints = 0;
+        (self.endpoints, self.bytes) = (0, 0);
         if !self.listing && self.version != self.settled {
             let version = self.version.clone();
             self.changes.push(Change::Checkpoint { source: self.source, version });
@@ -145,12 +182,6 @@ impl Session {
 }
 
 impl Quality {
-    /// A line that was too long to look at.
-    pub(super) fn too_long(&mut self, source: Source) {
-        let reason = format!("an object longer than {} bytes", super::limits::LINE_BYTES_MAX);
-        self.reject(source, &Reject { name: None, reason });
-    }
-
     fn reject(&mut self, source: Source, reject: &Reject) {
         self.rejects += 1;
         let note = reject.name.as_ref().map_or(Note::New, |name| self.rejected.bad(name));

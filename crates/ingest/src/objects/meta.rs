@@ -52,7 +52,7 @@ impl Meta {
 }
 
 /// The namespace of an object: manifests may leave it out, and then mean `default`; a Node has none.
-pub(super) fn namespace(kind: Kind, written: &str) -> &str {
+pub(crate) fn namespace(kind: Kind, written: &str) -> &str {
     match (kind, written) {
         (Kind::Node, _) => "",
         (_, "") => "default",

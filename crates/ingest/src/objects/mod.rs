@@ -8,6 +8,7 @@ mod external_workload;
 mod ip;
 mod labels;
 mod link;
+pub(crate) mod list;
 mod meta;
 mod node;
 mod nullable;
@@ -24,11 +25,12 @@ mod warnings;
 #[cfg(test)]
 mod tests;
 
+use model::limits::{ENDPOINTS_VALUES_MAX, OBJECT_VALUES_MAX, VERSION_BYTES_MAX};
 use model::{ClusterId, Key, Kind, Object, ObjectName, ResourceVersion, Source};
 use serde::Deserialize;
 
 use meta::Meta;
-pub(crate) use meta::name_of;
+pub(crate) use meta::{name_of, namespace};
 use warnings::Warnings;
 pub(crate) use warnings::shorten;
 
@@ -75,6 +77,12 @@ pub fn kind_of(api_version: &str, kind: &str) -> Option<Kind> {
 
 /// Reads an object of a kind that is known from where it was found; what it says of its own kind isn't looked at.
 pub fn decode(cluster: ClusterId, kind: Kind, json: &str) -> Result<Observed, Reject> {
+    let reject = |reason: String| Reject { name: name_of(kind, json), reason: shorten(&reason) };
+    let values_max = if kind == Kind::Endpoints { ENDPOINTS_VALUES_MAX } else { OBJECT_VALUES_MAX };
+    // A shorter text can't have as many.
+    if json.len() > values_max && values(json) > values_max {
+        return Err(reject(format!("it is made of more than {values_max} values")));
+    }
     let mut warnings = Warnings::default();
     let read = match kind {
         Kind::Service => service::decode(json, &mut warnings),
@@ -88,18 +96,36 @@ pub fn decode(cluster: ClusterId, kind: Kind, json: &str) -> Result<Observed, Re
         Kind::ServiceProfile => profile::decode(json, &mut warnings),
         Kind::Secret => link::decode(json),
     };
-    let reject = |reason: String| Reject { name: name_of(kind, json), reason: shorten(&reason) };
     let Decoded { meta, object } = read.map_err(|error| reject(error.to_string()))?;
     if meta.name.is_empty() {
         return Err(reject("metadata.name is missing".to_owned()));
     }
     let name = meta::object_name(kind, &meta).map_err(|error| reject(error.to_string()))?;
+    if meta.resource_version.len() > VERSION_BYTES_MAX {
+        return Err(reject(format!("its version is longer than {VERSION_BYTES_MAX} bytes")));
+    }
     Ok(Observed {
         key: Key { source: Source { cluster, kind }, name },
         version: ResourceVersion(meta.resource_version),
         object,
         warnings: warnings.into_lines(),
     })
+}
+
+/// How many values a JSON text has at most, by the commas between them. Each can take some hundred bytes once it is read,
+/// and be written in three.
+fn values(json: &str) -> usize {
+    let (mut values, mut quoted, mut escaped) = (1, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' if !quoted => values += 1,
+            _ => {}
+        }
+    }
+    values
 }
 
 /// What the rooms of the kinds hand back.

@@ -175,7 +175,7 @@ fn feed(
             to.blocking_send(delivery)?;
         }
         let (done, committed) = oneshot::channel();
-        to.blocking_send(Delivery { changes: Vec::new(), done: Some(done) })?;
+        to.blocking_send(Delivery::told(Vec::new(), done))?;
         Ok(committed.blocking_recv().map(drop)?)
     })
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use ingest::kube::Watch;
+use ingest::kube::{Turns, Watch};
 use ingest::{Delivery, kube, manifests, synthetic};
 use model::{ClusterId, EndpointsFrom, Kind, ResourceVersion, Source};
 use serve::Needed;
@@ -21,6 +21,7 @@ use crate::{Options, SourceOptions};
 pub(super) struct Sources {
     from: From,
     endpoints: EndpointsFrom,
+    turns: Turns,
     links: Links,
 }
 
@@ -53,9 +54,10 @@ pub(super) async fn prepare(options: &Options) -> anyhow::Result<Sources> {
         scope: options.remote_scope,
         bytes_max: options.admission.linked_bytes_max,
         known: Arc::default(),
+        turns: Turns::shared(),
         statuses: Arc::default(),
     };
-    Ok(Sources { from, endpoints: options.endpoints, links })
+    Ok(Sources { from, endpoints: options.endpoints, turns: Turns::default(), links })
 }
 
 /// The version that all sources have been committed up to, if it is one.
@@ -122,7 +124,8 @@ impl Sources {
 
     /// How a source is watched.
     fn watch(&self, source: Source, resume: Option<ResourceVersion>) -> Watch {
-        let watch = Watch { source, namespace: None, resume, dispensable: false, reading: None };
+        let turns = self.turns.clone();
+        let watch = Watch { source, namespace: None, resume, dispensable: false, turns };
         match source.kind {
             // Their credentials are not stored, so they are always listed.
             Kind::Secret => Watch {

@@ -125,7 +125,7 @@ impl Spine {
     }
 
     fn commit(&mut self, runtime: &Handle, first: Delivery) -> Result<(), store::Error> {
-        let (mut changes, done) = self.intake.batch(first).into_parts();
+        let (mut changes, receipt) = self.intake.batch(first).into_parts();
         let news = News::of(&changes);
         let count = changes.len();
         let up_to_date: BTreeSet<Source> = changes.iter().filter_map(Change::completes).collect();
@@ -138,10 +138,7 @@ impl Spine {
         self.links.committed(&commit, news);
         self.metrics.committed(count, took);
         self.metrics.up_to_date(up_to_date, now());
-        for waiting in done {
-            // Whoever asked may have gone meanwhile; the commit stands.
-            waiting.send(commit.revision).ok();
-        }
+        receipt.sign(commit.revision);
         Ok(())
     }
 

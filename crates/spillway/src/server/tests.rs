@@ -65,7 +65,7 @@ fn listing(objects: Vec<Change>) -> Vec<Change> {
 
 async fn deliver(server: &Running, changes: Vec<Change>) -> Revision {
     let (done, committed) = oneshot::channel();
-    server.deliveries().send(Delivery { changes, done: Some(done) }).await.unwrap();
+    server.deliveries().send(Delivery::told(changes, done)).await.unwrap();
     committed.await.unwrap()
 }
 
@@ -150,7 +150,7 @@ async fn a_quota_that_is_used_up_stops_the_learning_and_not_the_answers() {
     let ips: Vec<String> = (0..4_000).map(|n| format!("10.1.{}.{}", n / 250, n % 250)).collect();
     let ips: Vec<&str> = ips.iter().map(String::as_str).collect();
     // This may still be seen, if it is what the disk fails at.
-    server.deliveries().send(Delivery { changes: web(2, &ips), done: None }).await.unwrap();
+    server.deliveries().send(Delivery::new(web(2, &ips))).await.unwrap();
     let answer = loop {
         let answer = ready(&server).await;
         if answer.contains("the disk quota of 0 MiB is used up") {
@@ -161,7 +161,7 @@ async fn a_quota_that_is_used_up_stops_the_learning_and_not_the_answers() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let (done, waiting) = oneshot::channel();
     let changes = web(3, &["10.0.0.2"]);
-    server.deliveries().send(Delivery { changes, done: Some(done) }).await.unwrap();
+    server.deliveries().send(Delivery::told(changes, done)).await.unwrap();
     // It waits, and is no failure; answers go on, and the end of the process takes back what is not on disk.
     let mut stream = get(&server).await.unwrap();
     assert!(!added(&mut stream).await.is_empty());

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use kube::{Client, Config};
-use model::{Kind, ResourceVersion};
+use model::{Change, Kind, ResourceVersion};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::server::{Answer, Server, breaks, says, stays};
 use super::{source, words};
-use crate::kube::limits::DELIVERY_CHANGES_MAX;
-use crate::kube::{State, Status, Watch, watch};
+use crate::kube::limits::{
+    DELIVERY_CHANGES_MAX, LARGE_MAX, LINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_TAKEN_MAX,
+};
+use crate::kube::{State, Status, Turns, Watch, watch};
 
 const INITIAL: &str = "sendInitialEvents=true";
 const PROBE: &str = "limit=1 ";
@@ -61,7 +63,8 @@ async fn check(
     let resume = resume.map(|version| ResourceVersion(version.to_owned()));
     let namespace = (kind == Kind::Secret).then(|| "mesh".to_owned());
     let dispensable = kind == Kind::ReplicaSet;
-    let what = Watch { source: source(kind), namespace, resume, dispensable, reading: None };
+    let what =
+        Watch { source: source(kind), namespace, resume, dispensable, turns: Turns::default() };
     let task = tokio::spawn(watch(client, what, to, state.clone()));
     let mut out = String::new();
     for _ in 0..deliveries {
@@ -334,4 +337,138 @@ async fn bad_objects_stop_nothing() {
     "#]],
     )
     .await;
+}
+
+/// An object in which there is a text of so many bytes.
+fn long(name: &str, bytes: usize) -> String {
+    let text = "x".repeat(bytes);
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"n","resourceVersion":"4","uid":"u","note":"{text}"}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn an_object_that_is_too_long_is_known_by_name() {
+    let event =
+        |kind: &str, object: String| format!(r#"{{"type":"{kind}","object":{object}}}"#) + "\n";
+    let said = event("ADDED", long("good", 2_000_000))
+        + &event("ADDED", long("bad", LINE_BYTES_MAX))
+        + &event("DELETED", long("worse", LINE_BYTES_MAX))
+        + &initial_end(5)
+        + &event("MODIFIED", long("bad", LINE_BYTES_MAX));
+    let answers = vec![stays(INITIAL, said)];
+    check(
+        Kind::Service,
+        None,
+        answers,
+        4,
+        expect![[r#"
+            begin, put n/good@4
+            keep n/bad
+            delete n/worse, end@5
+            keep n/bad, checkpoint@4
+            Live, 1 listings, 0 restarts, 2 rejects, no error
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn of_a_page_that_is_too_long_less_is_asked_for_and_at_last_only_the_metadata() {
+    let too_long = format!(
+        r#"{{"metadata":{{"resourceVersion":"5"}},"items":[{}]}}"#,
+        long("bad", PAGE_BYTES_MAX)
+    );
+    let answers = vec![
+        says(INITIAL, 400, status(400, "what?")),
+        says(PAGE, 200, too_long.clone()),
+        says("limit=62 ", 200, page(5, "t1", &["a"])),
+        says("limit=124&continue=t1 ", 200, too_long.clone()),
+        says("limit=15&continue=t1 ", 200, too_long.clone()),
+        says("limit=1&continue=t1 ", 200, too_long),
+        says("limit=1&continue=t1 ", 200, page(5, "t2", &["bad"])),
+        says("limit=1&continue=t2 ", 200, page(5, "t3", &["b"])),
+        says("limit=2&continue=t3 ", 200, page(5, "", &["c"])),
+        says(PROBE, 200, page(5, "", &[])),
+        stays("resourceVersion=5 ", ""),
+    ];
+    check(
+        Kind::Service,
+        None,
+        answers,
+        1,
+        expect![[r#"
+        begin, put n/a@1, keep n/bad, put n/b@1, put n/c@1, end@5
+        Live, 1 listings, 0 restarts, 1 rejects, no error
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_api_server_that_makes_no_sense_is_left_and_tried_again() {
+    let items = "0,".repeat(PAGE_ITEMS_TAKEN_MAX) + "0";
+    let error = format!(
+        r#"{{"type":"ERROR","object":{{"details":{{"causes":[{}]}}}}}}"#,
+        "{},".repeat(50_000) + "{}"
+    ) + "\n";
+    let version = "9".repeat(100);
+    let answers = vec![
+        says(INITIAL, 500, "x".repeat(3_000_000)),
+        says(INITIAL, 200, error),
+        says(INITIAL, 200, initial_end(5).replace('5', &version)),
+        says(INITIAL, 400, status(400, "what?")),
+        says(PAGE, 200, page(5, "t1", &["a"])),
+        says("continue=t1", 200, page(5, "t1", &["a"])),
+        says(PAGE, 200, page(5, &"t".repeat(5_000), &["a"])),
+        says(PAGE, 200, format!(r#"{{"metadata":{{"resourceVersion":"5"}},"items":[{items}]}}"#)),
+        says(PAGE, 200, "\u{0}\u{1}nonsense"),
+        says(PAGE, 200, page(5, "", &["a"])),
+        says(PROBE, 200, page(5, "", &[])),
+        stays("resourceVersion=5 ", ""),
+    ];
+    check(Kind::Service, None, answers, 1, expect![[r#"
+        begin, put n/a@1, end@5
+        Live, 4 listings, 7 restarts, 0 rejects, a list that can't be read: expected value at line 1 column 1
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn a_large_object_waits_for_a_place_and_keeps_it_until_it_is_committed() {
+    let large = format!(r#"{{"type":"ADDED","object":{}}}"#, long("b", 2_000_000)) + "\n";
+    let answer = stays(INITIAL, event("ADDED", "a", 3) + &large + &initial_end(5));
+    let server = Server::start([answer]).await;
+    let mut config = Config::new(server.url.parse().unwrap());
+    config.default_retry = false;
+    let turns = Turns::shared();
+    let mut places = Vec::new();
+    for _ in 0..LARGE_MAX {
+        places.push(turns.to_hold().await);
+    }
+    let what = Watch {
+        source: source(Kind::Service),
+        namespace: None,
+        resume: None,
+        dispensable: false,
+        turns: turns.of_one(),
+    };
+    let (to, mut from) = mpsc::channel(4);
+    let client = Client::try_from(config).unwrap();
+    let _watching = tokio::spawn(watch(client, what, to, Arc::default()));
+    let (mut said, mut held) = (Vec::new(), Vec::new());
+    while let Ok(delivery) = timeout(Duration::from_secs(1), from.recv()).await {
+        said.extend(delivery.unwrap().changes);
+    }
+    assert_eq!(words(&said), "begin, put n/a@3", "there is no place");
+    places.pop();
+    while !matches!(said.last(), Some(Change::End { .. })) {
+        let mut delivery = timeout(Duration::from_secs(20), from.recv()).await.unwrap().unwrap();
+        said.append(&mut delivery.changes);
+        held.push(delivery);
+    }
+    assert_eq!(words(&said), "begin, put n/a@3, put n/b@4, end@5");
+    let next = || timeout(Duration::from_millis(50), turns.to_hold());
+    assert!(next().await.is_err(), "it isn't committed");
+    drop(held);
+    next().await.expect("it is");
 }

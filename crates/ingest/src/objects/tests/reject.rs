@@ -1,7 +1,8 @@
 //! What cannot be read is named as far as possible, and costs nothing but itself.
 
 use expect_test::expect;
-use model::Kind::{Pod, Service};
+use model::Kind::{EndpointSlice, Endpoints, Pod, Service};
+use model::limits::OBJECT_VALUES_MAX;
 
 use super::check;
 
@@ -97,5 +98,56 @@ fn a_reason_is_no_longer_than_it_needs_to_be() {
         expect![[r#"
         reject default/p: invalid type: string "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
     "#]],
+    );
+}
+
+#[test]
+fn an_object_of_more_values_than_any_has_is_not_read() {
+    let slice = |many: &str, count: usize| {
+        let values = vec![many; count].join(",");
+        format!(r#"{{"metadata": {{"name": "s", "note": "\",,"}}, "endpoints": [{values}]}}"#)
+    };
+    check(
+        EndpointSlice,
+        &slice("{}", OBJECT_VALUES_MAX + 1),
+        expect![[r#"
+        reject default/s: it is made of more than 65536 values
+    "#]],
+    );
+    check(
+        EndpointSlice,
+        &slice("7", OBJECT_VALUES_MAX - 2),
+        expect![[r#"
+        reject default/s: invalid type: integer `7`, expected struct Endpoint at line 1 column 59
+    "#]],
+    );
+    let commas = ",".repeat(2 * OBJECT_VALUES_MAX);
+    check(
+        Pod,
+        &format!(r#"{{"metadata": {{"name": "p", "annotations": {{"a": "{commas}"}}}}}}"#),
+        expect![[r#"
+            Pod default/p @
+              Pod in default, Pending
+              account: "default"
+        "#]],
+    );
+    check(
+        Endpoints,
+        &slice("{}", OBJECT_VALUES_MAX + 1).replace("endpoints", "notReadyAddresses"),
+        expect![[r#"
+            Endpoints default/s @
+        "#]],
+    );
+}
+
+#[test]
+fn a_version_that_is_too_long_is_none() {
+    let version = "9".repeat(65);
+    check(
+        Pod,
+        &format!(r#"{{"metadata": {{"name": "p", "resourceVersion": "{version}"}}}}"#),
+        expect![[r#"
+            reject default/p: its version is longer than 64 bytes
+        "#]],
     );
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ingest::Delivery;
-use ingest::kube::{self, Backoff, Watch};
+use ingest::kube::{self, Backoff, Turns, Watch};
 use model::{
     Change, ClusterId, Credentials, EndpointsFrom, Kind, Origin, Part, Source, StoredPart,
 };
 use store::Reader;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -24,9 +24,6 @@ const RECOGNISE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long the API server may take to say so.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
-
-/// Watches of one cluster that read at the same time. Each holds a page at most.
-const READING_MAX: usize = 2;
 
 /// How long to wait before watching a part again whose watch has panicked.
 const PANIC_WAIT: Duration = Duration::from_secs(10);
@@ -42,6 +39,7 @@ pub(super) struct Cluster {
     pub(super) reader: Reader,
     /// Bytes that it may take in the store.
     pub(super) bytes_max: Option<u64>,
+    pub(super) turns: Turns,
     pub(super) to: mpsc::Sender<Delivery>,
     pub(super) statuses: Arc<LinkStatuses>,
 }
@@ -61,11 +59,10 @@ impl Cluster {
                 return std::future::pending().await;
             }
         };
-        let reading = Arc::new(Semaphore::new(READING_MAX));
         loop {
             let uid = self.recognise(&client).await;
             self.say(State::Watching, None);
-            match self.watch(&client, &uid, &watches, &reading).await {
+            match self.watch(&client, &uid, &watches).await {
                 Ok(()) => tracing::warn!(
                     cluster = self.name,
                     "under this name there is another cluster now; it is learnt anew"
@@ -106,7 +103,6 @@ impl Cluster {
         client: &kube::Client,
         uid: &str,
         status: &Arc<kube::Status>,
-        reading: &Arc<Semaphore>,
     ) -> Result<(), Over> {
         let mut parts = BTreeMap::new();
         let mut anew = BTreeSet::new();
@@ -129,7 +125,7 @@ impl Cluster {
                 let Some(stored) = self.join(part, origin).await? else { continue };
                 let mut tasks = JoinSet::new();
                 let resume = !anew.remove(&namespace);
-                for watch in self.watches(&stored, resume, reading)? {
+                for watch in self.watches(&stored, resume)? {
                     let (client, status) = (client.clone(), Arc::clone(status));
                     tasks.spawn(kube::watch(client, watch, self.to.clone(), status));
                 }
@@ -166,7 +162,7 @@ impl Cluster {
     async fn join(&self, part: Part, origin: Origin) -> Result<Option<StoredPart>, Over> {
         let (done, committed) = oneshot::channel();
         let changes = vec![Change::Join { part: part.clone(), origin }];
-        let delivery = Delivery { changes, done: Some(done) };
+        let delivery = Delivery::told(changes, done);
         self.to.send(delivery).await.map_err(|_| Over)?;
         committed.await.map_err(|_| Over)?;
         self.read(move |reader| reader.snapshot()?.part(&part)).await
@@ -194,12 +190,7 @@ impl Cluster {
     }
 
     /// How each kind of a part is watched: from where its checkpoint is, or from a new listing on.
-    fn watches(
-        &self,
-        stored: &StoredPart,
-        resume: bool,
-        reading: &Arc<Semaphore>,
-    ) -> Result<Vec<Watch>, Over> {
+    fn watches(&self, stored: &StoredPart, resume: bool) -> Result<Vec<Watch>, Over> {
         let snapshot = self.reader.snapshot().map_err(|_| Over)?;
         let namespace = Some(stored.part.namespace.clone()).filter(|it| !it.is_empty());
         let watch = |kind| {
@@ -207,8 +198,8 @@ impl Cluster {
             let checkpoint = snapshot.checkpoint(source).map_err(|_| Over)?;
             let resume = checkpoint.filter(|_| resume);
             let dispensable = matches!(kind, Kind::ReplicaSet | Kind::Server);
-            let reading = Some(Arc::clone(reading));
-            Ok(Watch { source, namespace: namespace.clone(), resume, dispensable, reading })
+            let (namespace, turns) = (namespace.clone(), self.turns.clone());
+            Ok(Watch { source, namespace, resume, dispensable, turns })
         };
         self.endpoints.kinds_of_linked().into_iter().map(watch).collect()
     }
@@ -241,4 +232,25 @@ async fn ended(parts: &mut BTreeMap<String, Watched>) -> String {
         std::task::Poll::Pending
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_of_one_watch_is_told_with_its_part_and_ends_no_other() {
+        let part = |id| Watched { id: ClusterId(id), tasks: JoinSet::new() };
+        let mut parts =
+            BTreeMap::from([("calm".to_owned(), part(1)), ("shop".to_owned(), part(2))]);
+        for Watched { tasks, .. } in parts.values_mut() {
+            tasks.spawn(std::future::pending());
+        }
+        assert!(timeout(Duration::from_millis(20), ended(&mut parts)).await.is_err());
+        parts.get_mut("shop").unwrap().tasks.spawn(async { panic!("as a test") });
+        assert_eq!(ended(&mut parts).await, "shop");
+        parts.remove("shop");
+        assert!(timeout(Duration::from_millis(20), ended(&mut parts)).await.is_err());
+        assert_eq!(parts["calm"].tasks.len(), 1);
+    }
 }

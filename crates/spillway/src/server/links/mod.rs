@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ingest::Delivery;
+use ingest::kube::Turns;
 use model::{
     Change, ClusterId, Credentials, EndpointsFrom, Kind, Link, ObjectName, Part, Source, StoredPart,
 };
@@ -44,6 +45,8 @@ pub(super) struct Links {
     pub(super) scope: RemoteScope,
     /// Bytes that each cluster may take in the store.
     pub(super) bytes_max: Option<u64>,
+    /// What all of their watches share.
+    pub(super) turns: Turns,
     pub(super) known: Arc<Known>,
     pub(super) statuses: Arc<LinkStatuses>,
 }
@@ -110,6 +113,7 @@ impl Links {
                         endpoints: self.endpoints,
                         reader: reader.clone(),
                         bytes_max: self.bytes_max,
+                        turns: self.turns.of_one(),
                         to,
                         statuses: Arc::clone(&self.statuses),
                     };
