@@ -125,7 +125,7 @@ async fn a_cluster_that_cannot_be_reached_holds_up_nobody_f37_of_q_14() -> Resul
     ensure!(mirror.stream.is_open(), "it is told nothing, and not refused");
     far.line.set(Cut::Through);
     mirror.until_pods(&[3]).await?;
-    until_metrics_say(&rig, "spillway_link_state{cluster=\"far\",state=\"watching\"} 1").await?;
+    until_metrics_say(&rig, "spillway_link_state{cluster=\"far\",state=\"live\"} 1").await?;
     rig.stop().await
 }
 
@@ -139,6 +139,12 @@ async fn what_is_stored_of_a_cluster_is_served_while_it_is_away_and_goes_on_from
     rig.start(User::Admin).await?;
     let mirror = open(&rig, MIRROR).await?;
     mirror.until_pods(&[3, 4]).await?;
+    // How old that is can be seen, also of what was stored by the process before.
+    until_metrics_say(&rig, "spillway_link_state{cluster=\"far\",state=\"stale\"} 1").await?;
+    until_metrics_say(&rig, "spillway_link_synced_timestamp_seconds{cluster=\"far\"} 1").await?;
+    let path = "/explain?authority=web-far.shop.svc.cluster.local:80&address=10.1.0.4";
+    let (_, why) = rig.admin(path).await?;
+    ensure!(why.contains("\"in_answer\":true") && why.contains("\"state\":\"stale\""), "{why}");
     let before = far.api.listings("pods")?;
     far.has(&[4, 5]).await?;
     far.line.set(Cut::Through);
@@ -155,7 +161,7 @@ async fn credentials_are_changed_without_losing_anything_of_q_14() -> Result<()>
     let before = parts(&rig)?;
     // A token that isn't known any more, as after it has expired.
     rig.objects.apply(&[far.secret(User::Stranger)]).await?;
-    until_metrics_say(&rig, "spillway_link_state{cluster=\"far\",state=\"connecting\"} 1").await?;
+    until_metrics_say(&rig, "spillway_link_state{cluster=\"far\",state=\"refused\"} 1").await?;
     let listings = far.api.listings("pods")?;
     far.has(&[3, 4]).await?;
     rig.objects.apply(&[far.secret(User::Admin)]).await?;
@@ -218,7 +224,7 @@ async fn faulty_links_are_told_and_found_when_they_are_mended_f39() -> Result<()
     rig.objects.apply(&[nameless, garbage, expired]).await?;
     until_metrics_say(&rig, "spillway_link_faults 2").await?;
     // Nobody uses `late`, and still it is said that it can't be.
-    until_metrics_say(&rig, "spillway_link_state{cluster=\"late\",state=\"connecting\"} 1").await?;
+    until_metrics_say(&rig, "spillway_link_state{cluster=\"late\",state=\"refused\"} 1").await?;
     // Of one that can't even be tried it is said so.
     let unusable = ApiServer::kubeconfig_for(far.line.addr(), User::Admin)
         .replace("\"insecure-skip-tls-verify\":true", "\"certificate-authority-data\":\"!\"");
@@ -230,7 +236,7 @@ async fn faulty_links_are_told_and_found_when_they_are_mended_f39() -> Result<()
         secret("garbage", "other", &ApiServer::kubeconfig_for(far.line.addr(), User::Admin));
     rig.objects.apply(&[mended]).await?;
     until_metrics_say(&rig, "spillway_link_faults 1").await?;
-    until_metrics_say(&rig, "spillway_link_state{cluster=\"other\",state=\"watching\"} 1").await?;
+    until_metrics_say(&rig, "spillway_link_state{cluster=\"other\",state=\"live\"} 1").await?;
     rig.stop().await
 }
 

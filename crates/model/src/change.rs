@@ -276,12 +276,4 @@ impl Change {
             Change::Join { .. } | Change::Leave { .. } => None,
         }
     }
-
-    /// The source of which all is known that it had said, once this is stored.
-    pub fn completes(&self) -> Option<Source> {
-        match self {
-            Change::End { source, .. } | Change::Checkpoint { source, .. } => Some(*source),
-            _ => None,
-        }
-    }
 }

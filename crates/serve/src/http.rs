@@ -84,7 +84,18 @@ async fn explain(State(admin): State<Admin>, RawQuery(query): RawQuery) -> Respo
         return refused(StatusCode::BAD_REQUEST, reason);
     };
     let token = token.unwrap_or_default();
-    explained(&admin, async |it| it.explain(&authority, &token, address).await).await
+    let explain = async |it: Destination| {
+        let mut explanation = it.explain(&authority, &token, address).await?;
+        let known = admin.situation.links();
+        for link in &mut explanation.links {
+            if let Some(known) = known.iter().find(|known| known.cluster == link.cluster) {
+                known.state.clone_into(&mut link.state);
+                link.reason.clone_from(&known.reason);
+            }
+        }
+        Ok(explanation)
+    };
+    explained(&admin, explain).await
 }
 
 /// `/explain/profile?authority=A[&token=T]`: why a profile is what it is, as JSON.

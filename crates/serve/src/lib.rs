@@ -12,9 +12,9 @@ mod http;
 mod metrics;
 
 pub use destination::{
-    Answer, Destination, ExplainedEndpoint, Explanation, Http2ClientParams, Http2ParamsError,
-    Message, Needed, Oversize, ProfileAnswer, ProfileExplanation, ProfileReason, ProfileVerdict,
-    READS_MAX, Setup, StreamLimits, Turn, parse_http2_params,
+    Answer, Destination, ExplainedEndpoint, ExplainedLink, Explanation, Http2ClientParams,
+    Http2ParamsError, Message, Needed, Oversize, ProfileAnswer, ProfileExplanation, ProfileReason,
+    ProfileVerdict, READS_MAX, Setup, StreamLimits, Turn, parse_http2_params,
 };
 pub use grpc::{Door, DoorLimits, serve};
 pub use http::admin;

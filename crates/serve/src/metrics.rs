@@ -47,6 +47,8 @@ pub trait Situation: Send + Sync + 'static {
     fn link_faults(&self) -> usize;
     /// The parts of linked clusters that are stored, each with the name of its cluster.
     fn parts(&self) -> BTreeMap<ClusterId, String>;
+    /// When all that a source had said was last stored, of each that is stored.
+    fn synced(&self) -> BTreeMap<Source, Time>;
     /// How much there is of each cluster, and what of it is not let in.
     fn sizes(&self) -> Vec<store::ClusterSize>;
     /// What keeps the server from being ready, one sentence each; empty when it is.
@@ -128,8 +130,6 @@ pub struct Metrics {
     /// By `Limit`: targets that had to wait.
     held: [AtomicU64; Limit::ALL.len()],
     refused: AtomicU64,
-    /// When all that a source had said was last stored.
-    synced_at: Mutex<BTreeMap<Source, Time>>,
     commit_seconds: Histogram,
     commit_changes: Histogram,
     sync_seconds: Histogram,
@@ -154,7 +154,6 @@ impl Default for Metrics {
             conflicts: Mutex::default(),
             held: Default::default(),
             refused: AtomicU64::new(0),
-            synced_at: Mutex::default(),
             commit_seconds: seconds(),
             commit_changes: Histogram::new(exponential_buckets(1.0, 4.0, 7)),
             sync_seconds: seconds(),
@@ -172,11 +171,6 @@ impl Metrics {
     pub fn committed(&self, changes: usize, took: Duration) {
         self.commit_seconds.observe(took.as_secs_f64());
         self.commit_changes.observe(changes as f64);
-    }
-
-    /// All that these sources had said so far is stored.
-    pub fn up_to_date(&self, sources: impl IntoIterator<Item = Source>, now: Time) {
-        self.synced_at.lock().extend(sources.into_iter().map(|source| (source, now)));
     }
 
     /// The commits since the last time have become durable.
@@ -427,7 +421,7 @@ impl Scrape {
             partial,
         )?;
         let parts = self.situation.parts();
-        let synced = links::stored(&self.metrics.synced_at, &parts);
+        let synced = self.situation.synced();
         let local = synced.iter().filter(|(source, _)| links::is_local(source));
         let local = local.map(|(source, at)| (of_source(*source), at.0 / 1_000));
         let help = "When all that a source had said was last stored, in seconds since 1970";

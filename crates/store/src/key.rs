@@ -133,6 +133,13 @@ pub(crate) fn source(source: Source) -> Vec<u8> {
     KeyBuf::new().u16(source.cluster.0).u8(source.kind as u8).done()
 }
 
+/// The source that a key of checkpoints is of.
+pub(crate) fn read_source(key: &[u8]) -> Option<Source> {
+    let [high, low, kind] = *<&[u8; 3]>::try_from(key).ok()?;
+    let kind = Kind::ALL.into_iter().find(|it| *it as u8 == kind)?;
+    Some(Source { cluster: ClusterId(u16::from_be_bytes([high, low])), kind })
+}
+
 /// objects: cluster, kind, namespace, name.
 pub(crate) fn object(source: Source, name: &ObjectName) -> Vec<u8> {
     let prefix = KeyBuf::new().u16(source.cluster.0).u8(source.kind as u8);

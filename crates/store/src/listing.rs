@@ -121,7 +121,7 @@ impl Work<'_> {
     }
 
     fn write_checkpoint(&mut self, source: Source, version: ResourceVersion) -> Result<(), Error> {
-        let bytes = record::encode(&v3::Checkpoint { version: version.0 })?;
+        let bytes = record::encode(&v3::Checkpoint { version: version.0, at: self.now.0 })?;
         let key = key::source(source);
         let first = self.tables.checkpoints.get(key.as_slice())?.is_none();
         self.tables.checkpoints.insert(key.clone(), bytes)?;

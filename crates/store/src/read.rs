@@ -1,8 +1,9 @@
 //! Reading: snapshots of one revision each, short-lived, as many at a time as are wanted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{ClusterId, ObjectName, ResourceVersion, Revision, ServiceName, Source};
+use model::{ClusterId, ObjectName, ResourceVersion, Revision, ServiceName, Source, Time};
 use parking_lot::{ArcRwLockReadGuard, ArcRwLockWriteGuard, Mutex, MutexGuard, RawRwLock, RwLock};
 use redb::{Database, ReadableDatabase};
 
@@ -234,6 +235,17 @@ impl Snapshot {
         };
         let checkpoint: v3::Checkpoint = record::decode(bytes.value())?;
         Ok(Some(ResourceVersion(checkpoint.version)))
+    }
+
+    /// When all that a source had said was last stored, of each that has been listed. As many as there are parts, times kinds.
+    pub fn synced(&self) -> Result<BTreeMap<Source, Time>, Error> {
+        let mut synced = BTreeMap::new();
+        for entry in self.tables.checkpoints()?.range::<&[u8]>(..)? {
+            let (key, value) = entry?;
+            let checkpoint: v3::Checkpoint = record::decode(value.value())?;
+            synced.extend(key::read_source(key.value()).map(|it| (it, Time(checkpoint.at))));
+        }
+        Ok(synced)
     }
 
     /// The zone of a Node. `None`: it is unknown, or has none.

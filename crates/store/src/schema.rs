@@ -10,7 +10,7 @@ use redb::{ReadOnlyTable, ReadTransaction, TableDefinition, WriteTransaction};
 use crate::table::{Rows, Size};
 
 /// The number of this file format. A file of a higher one is refused, one of a lower one is rebuilt.
-pub(crate) const FORMAT: u32 = 4;
+pub(crate) const FORMAT: u32 = 5;
 
 type Bytes = &'static [u8];
 

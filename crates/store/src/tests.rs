@@ -382,7 +382,7 @@ fn a_damaged_file_is_moved_aside_and_a_newer_one_is_refused() {
         drop(meta);
         txn.commit().unwrap();
     }
-    let Err(Error::Newer { found: 99, known: 4, .. }) = open(folder.path(), config(10_000)) else {
+    let Err(Error::Newer { found: 99, known: 5, .. }) = open(folder.path(), config(10_000)) else {
         panic!("a newer file was opened");
     };
 }

@@ -6,7 +6,7 @@ use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigErro
 use kube::{Client, Config};
 use model::Credentials;
 
-use super::failure::chain;
+use super::failure::{chain, one_line};
 use super::limits::{IDENTITY_BYTES_MAX, UID_BYTES_MAX};
 use super::transport::{self, Unanswered};
 
@@ -73,6 +73,12 @@ pub enum ConnectError {
     #[error("its API server is not reached: {reason}")]
     Unreached {
         /// What happened instead.
+        reason: String,
+    },
+    /// The API server of a linked cluster doesn't take the credentials.
+    #[error("its API server doesn't accept our credentials (401): {reason}")]
+    Denied {
+        /// What it says.
         reason: String,
     },
     /// The API server didn't say which cluster it serves.
@@ -233,6 +239,9 @@ pub async fn linked_uid(client: &Client) -> Result<Option<String>, ConnectError>
     match uid_of(client, "/api/v1/namespaces/default/services", "kubernetes").await {
         Ok(uid) => Ok(Some(uid)),
         Err(Unanswered::Status(status)) if matches!(status.code, 403 | 404) => Ok(None),
+        Err(Unanswered::Status(status)) if status.code == 401 => {
+            Err(ConnectError::Denied { reason: one_line(&status.message) })
+        }
         Err(unanswered) => Err(ConnectError::Unreached { reason: unanswered.to_string() }),
     }
 }

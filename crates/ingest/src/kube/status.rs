@@ -60,6 +60,11 @@ impl Status {
         self.sources.lock().retain(|source, _| source.cluster != cluster);
     }
 
+    /// Says how a source is doing.
+    pub fn set(&self, source: Source, status: SourceStatus) {
+        self.sources.lock().insert(source, status);
+    }
+
     /// Changes what is known of a source.
     pub(super) fn update(&self, source: Source, change: impl FnOnce(&mut SourceStatus)) {
         change(self.sources.lock().entry(source).or_default());

@@ -1,9 +1,10 @@
 //! Why an address is or isn't in an answer: for those who look at a server, not for proxies.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use model::{ClusterId, Flow};
+use model::{ClusterId, Flow, Source, Time};
 use resolve::Lens;
 use serde::{Deserialize, Serialize};
 use store::{Mention, Snapshot};
@@ -44,6 +45,21 @@ pub struct Explanation {
     pub endpoints: Vec<ExplainedEndpoint>,
     /// There are more of them, which are left out.
     pub more: bool,
+    /// The linked clusters that answer.
+    pub links: Vec<ExplainedLink>,
+}
+
+/// How well a linked cluster is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainedLink {
+    /// Its name.
+    pub cluster: String,
+    /// `connecting`, `listing`, `live`, `stale` or `refused`.
+    pub state: String,
+    /// Why, if it isn't live.
+    pub reason: Option<String>,
+    /// When all that each of its sources had said was last stored, in seconds since 1970.
+    pub synced: Option<u64>,
 }
 
 /// What an EndpointSlice says of an address, and what becomes of it.
@@ -158,8 +174,25 @@ fn explain_at(
         rule: said(rule.to_owned()),
         endpoints,
         more,
+        links: links(&members, snapshot)?,
         ..about
     })
+}
+
+/// The linked clusters of the members, as far as the store knows them.
+fn links(members: &Members, snapshot: &Snapshot) -> Result<Vec<ExplainedLink>, store::Error> {
+    let is_member = |id| members.list.iter().any(|member| member.service.cluster == id);
+    let parts: BTreeMap<_, _> =
+        snapshot.parts()?.into_iter().map(|it| (it.id, it.part.cluster)).collect();
+    let mut links = BTreeMap::<_, ExplainedLink>::new();
+    for (id, cluster) in parts.iter().filter(|(id, _)| is_member(**id)) {
+        let link = links.entry(cluster).or_default();
+        cluster.clone_into(&mut link.cluster);
+        let of_part =
+            |(source, at): (Source, Time)| (source.cluster == *id).then_some(at.0 / 1_000);
+        link.synced = snapshot.synced()?.into_iter().filter_map(of_part).chain(link.synced).min();
+    }
+    Ok(links.into_values().collect())
 }
 
 /// What becomes of each mention in a view.

@@ -33,7 +33,7 @@ use store::Reader;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-pub use explain::{ExplainedEndpoint, Explanation};
+pub use explain::{ExplainedEndpoint, ExplainedLink, Explanation};
 pub use get::Answer;
 pub use level::Oversize;
 pub use profile::{ProfileAnswer, ProfileExplanation, ProfileReason, ProfileVerdict};

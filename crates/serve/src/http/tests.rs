@@ -4,7 +4,7 @@ use super::*;
 use crate::{LinkStatus, MemoryPart, SourceStatus};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use model::{ClusterId, Kind, Revision, Source};
+use model::{ClusterId, Kind, Revision, Source, Time};
 use store::ClusterSize;
 use tower::ServiceExt as _;
 
@@ -56,7 +56,8 @@ impl Situation for Loading {
     fn links(&self) -> Vec<LinkStatus> {
         vec![LinkStatus {
             cluster: "east".to_owned(),
-            state: "watching",
+            state: "stale",
+            reason: Some("nothing was heard".to_owned()),
             watches: 5,
             live: 4,
             restarts: 7,
@@ -71,6 +72,11 @@ impl Situation for Loading {
 
     fn parts(&self) -> std::collections::BTreeMap<ClusterId, String> {
         [(ClusterId(1), "east".to_owned())].into()
+    }
+
+    fn synced(&self) -> std::collections::BTreeMap<Source, Time> {
+        let at = |id, kind, at| (Source { cluster: ClusterId(id), kind }, Time(at));
+        [at(0, Kind::Pod, 70_000), at(1, Kind::Pod, 60_000), at(1, Kind::Service, 50_000)].into()
     }
 
     fn sizes(&self) -> Vec<ClusterSize> {
@@ -179,7 +185,9 @@ async fn metrics_are_prometheus_text() {
         spillway_watch_restarts_total{cluster="local",kind="Pod"} 3
         spillway_decode_failures_total{cluster="local",kind="Pod"} 1
         spillway_partial_objects_total{cluster="local",kind="Pod"} 2
-        spillway_link_state{cluster="east",state="watching"} 1
+        spillway_source_synced_timestamp_seconds{cluster="local",kind="Pod"} 70
+        spillway_link_synced_timestamp_seconds{cluster="east"} 50
+        spillway_link_state{cluster="east",state="stale"} 1
         spillway_link_watches{cluster="east"} 5
         spillway_link_watches_live{cluster="east"} 4
         spillway_link_watch_restarts_total{cluster="east"} 7

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use model::{ClusterId, Source, Time};
 
-use parking_lot::Mutex;
-
 use super::Situation;
 use super::page::{Labels, Page, labels};
 
@@ -14,8 +12,10 @@ use super::page::{Labels, Page, labels};
 pub struct LinkStatus {
     /// Its name.
     pub cluster: String,
-    /// What the link is about, in a word.
+    /// What the link is about, in a word: `connecting`, `listing`, `live`, `stale` or `refused`.
     pub state: &'static str,
+    /// Why, if it isn't live.
+    pub reason: Option<String>,
     /// Its watches.
     pub watches: u64,
     /// Those of them that deliver changes as they happen.
@@ -56,16 +56,6 @@ pub(super) fn of_clusters(page: &mut Page<'_>, situation: &dyn Situation) -> std
     page.counters("link_partial_objects", help, partial)?;
     let faults = situation.link_faults() as u64;
     page.gauge("link_faults", "Secrets that are to declare a link, and don't", faults)
-}
-
-/// When sources were heard last, of those that are stored: what is not stored any more has no age.
-pub(super) fn stored(
-    synced_at: &Mutex<BTreeMap<Source, Time>>,
-    parts: &BTreeMap<ClusterId, String>,
-) -> BTreeMap<Source, Time> {
-    let mut synced = synced_at.lock();
-    synced.retain(|source, _| is_local(source) || parts.contains_key(&source.cluster));
-    synced.clone()
 }
 
 /// How old what is stored of each is.

@@ -1,11 +1,11 @@
 //! What health and metrics say: how far the start has come, and how the sources are doing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ingest::{kube, manifests};
-use model::{ClusterId, Kind, Source};
+use model::{ClusterId, Kind, Source, Time};
 use parking_lot::Mutex;
 use serve::{Destination, LinkStatus, MemoryPart, SourceStatus};
 use store::{ClusterSize, Reader, Stats};
@@ -131,12 +131,17 @@ impl serve::Situation for Situation {
 
     fn links(&self) -> Vec<LinkStatus> {
         let Some(Opened { links, .. }) = self.now() else { return Vec::new() };
+        let (synced, parts) = (self.synced(), self.parts());
+        let known: BTreeSet<_> =
+            synced.keys().filter_map(|source| parts.get(&source.cluster)).collect();
         let one = |(cluster, link): (String, links::LinkStatus)| {
             let watches = link.watches.all();
+            let (state, reason) = link.condition(known.contains(&cluster));
             let count = |each: fn(&kube::SourceStatus) -> u64| watches.values().map(each).sum();
             LinkStatus {
                 cluster,
-                state: link.state.name(),
+                state: state.name(),
+                reason,
                 watches: watches.len() as u64,
                 live: count(|watch| u64::from(watch.state == kube::State::Live)),
                 restarts: count(|watch| watch.restarts),
@@ -154,6 +159,11 @@ impl serve::Situation for Situation {
     fn parts(&self) -> BTreeMap<ClusterId, String> {
         let parts = self.now().and_then(|opened| opened.reader.snapshot().ok()?.parts().ok());
         parts.into_iter().flatten().map(|it| (it.id, it.part.cluster)).collect()
+    }
+
+    fn synced(&self) -> BTreeMap<Source, Time> {
+        let synced = self.now().and_then(|opened| opened.reader.snapshot().ok()?.synced().ok());
+        synced.unwrap_or_default()
     }
 
     fn sizes(&self) -> Vec<ClusterSize> {

@@ -1,12 +1,11 @@
 //! The spine: what sources deliver becomes a commit, and a commit wakes the streams. It runs on a thread of
 //! its own, the only one that has the writer, under the eyes of [`super::supervisor`].
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ingest::Delivery;
-use model::{Change, Source, Time};
+use model::Time;
 use serve::{Hub, Metrics};
 use store::{Commit, Writer};
 use tokio::runtime::Handle;
@@ -128,7 +127,6 @@ impl Spine {
         let (mut changes, receipt) = self.intake.batch(first).into_parts();
         let news = News::of(&changes);
         let count = changes.len();
-        let up_to_date: BTreeSet<Source> = changes.iter().filter_map(Change::completes).collect();
         let commit = self.write(runtime, |writer| {
             let begun = Instant::now();
             Ok((writer.commit_from(now(), &mut changes)?, begun.elapsed()))
@@ -137,7 +135,6 @@ impl Spine {
         self.visible(&commit);
         self.links.committed(&commit, news);
         self.metrics.committed(count, took);
-        self.metrics.up_to_date(up_to_date, now());
         receipt.sign(commit.revision);
         Ok(())
     }

@@ -69,5 +69,5 @@ fn one_that_is_not_whole_is_refused_and_leaves_nothing() {
     }
     let mut other = bytes.clone();
     other[23] = 9;
-    assert_eq!(refused(&other), "it has layout 1 and format 9, not 1 and 4");
+    assert_eq!(refused(&other), "it has layout 1 and format 9, not 1 and 5");
 }

@@ -11,7 +11,7 @@ use crate::tests::fixture::{Random, ip, source};
 use crate::{Birth, Error};
 
 /// A file of this format, with rows in every table.
-const FILE: &[u8] = include_bytes!("../tests/formats/format-4.redb");
+const FILE: &[u8] = include_bytes!("../tests/formats/format-5.redb");
 
 /// How many mutations, of those that are usual and those of a long run.
 fn rounds(usual: u64, long: u64) -> u64 {

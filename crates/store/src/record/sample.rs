@@ -234,7 +234,7 @@ pub(crate) fn undone_rows() -> UndoneRows {
 }
 
 pub(crate) fn checkpoint() -> Checkpoint {
-    Checkpoint { version: "70000".to_owned() }
+    Checkpoint { version: "70000".to_owned(), at: 1_700_000_000_000 }
 }
 
 pub(crate) fn touched() -> Touched {

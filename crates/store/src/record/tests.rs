@@ -290,7 +290,7 @@ fn checkpoint() {
     check::<Checkpoint>(
         &sample::checkpoint(),
         &expect![[r#"
-            03053730303030
+            03053730303030fd0068e5cf8b010000
         "#]],
     );
 }

@@ -348,6 +348,8 @@ pub(crate) type UndoneRows = Vec<(u32, u32, Row)>;
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct Checkpoint {
     pub(crate) version: String,
+    /// When it was stored: milliseconds since 1970.
+    pub(crate) at: u64,
 }
 
 /// revisions.

@@ -220,7 +220,7 @@ fn meta(meta: &SliceMeta) -> String {
     ports.collect::<Vec<_>>().join(",")
 }
 
-/// The file was made by this test with [`MAKE`] set to anything, at format 4 and redb 4.6.0.
+/// The file was made by this test with [`MAKE`] set to anything, at format 5 and redb 4.6.0.
 #[test]
 fn a_file_of_this_format_is_opened_and_says_the_same() {
     let committed = folder().join(format!("format-{FORMAT}.redb"));

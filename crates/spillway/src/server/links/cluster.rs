@@ -9,15 +9,13 @@ use std::time::Duration;
 
 use ingest::Delivery;
 use ingest::kube::{self, Backoff, Turns, Watch};
-use model::{
-    Change, ClusterId, Credentials, EndpointsFrom, Kind, Origin, Part, Source, StoredPart,
-};
+use model::{Change, ClusterId, Credentials, EndpointsFrom, Origin, Part, Source, StoredPart};
 use store::Reader;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::status::{LinkStatuses, State};
+use super::status::{LinkStatuses, State, is_dispensable};
 
 /// How often it is looked whether the API server is still that of the same cluster.
 const RECOGNISE_INTERVAL: Duration = Duration::from_secs(30);
@@ -82,18 +80,24 @@ impl Cluster {
         loop {
             match self.uid(client).await {
                 Ok(uid) => return uid,
-                Err(reason) => self.say(State::Connecting, Some(reason)),
+                Err((state, reason)) => self.say(state, Some(reason)),
             }
             sleep(backoff.wait()).await;
         }
     }
 
     /// What tells this cluster from others; empty if it is not to be seen.
-    async fn uid(&self, client: &kube::Client) -> Result<String, String> {
+    async fn uid(&self, client: &kube::Client) -> Result<String, (State, String)> {
         match timeout(ANSWER_WAIT, kube::linked_uid(client)).await {
             Ok(Ok(uid)) => Ok(uid.unwrap_or_default()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("nothing was heard from it for {} s", ANSWER_WAIT.as_secs())),
+            Ok(Err(error @ kube::ConnectError::Denied { .. })) => {
+                Err((State::Refused, error.to_string()))
+            }
+            Ok(Err(error)) => Err((State::Connecting, error.to_string())),
+            Err(_) => {
+                let reason = format!("nothing was heard from it for {} s", ANSWER_WAIT.as_secs());
+                Err((State::Connecting, reason))
+            }
         }
     }
 
@@ -143,7 +147,7 @@ impl Cluster {
                     match self.uid(client).await {
                         Ok(now) if now != uid => return Ok(()),
                         Ok(_) => self.say(State::Watching, None),
-                        Err(reason) => self.say(State::Connecting, Some(reason)),
+                        Err((state, reason)) => self.say(state, Some(reason)),
                     }
                     for namespace in self.with_room_again(&parts).await? {
                         tracing::info!(
@@ -197,7 +201,7 @@ impl Cluster {
             let source = Source { cluster: stored.id, kind };
             let checkpoint = snapshot.checkpoint(source).map_err(|_| Over)?;
             let resume = checkpoint.filter(|_| resume);
-            let dispensable = matches!(kind, Kind::ReplicaSet | Kind::Server);
+            let dispensable = is_dispensable(kind);
             let (namespace, turns) = (namespace.clone(), self.turns.clone());
             Ok(Watch { source, namespace, resume, dispensable, turns })
         };
