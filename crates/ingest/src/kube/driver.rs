@@ -401,12 +401,16 @@ impl Driver {
         Some(ABSENT_WAIT.mul_f64(0.5 + unit()))
     }
 
-    /// Says that there are no objects, unless that was said last. `None`: nobody takes it any more.
+    /// Says that there are no objects; if that was said last, that it is so still, since what is known of a source has an
+    /// age. `None`: nobody takes it any more.
     async fn say_absent(&mut self) -> Option<()> {
+        let (source, version) = (self.source, ResourceVersion::default());
+        let changes = match self.absence.said {
+            true => vec![Change::Checkpoint { source, version }],
+            false => vec![Change::Begin { source }, Change::End { source, version }],
+        };
+        self.to.send(Delivery::new(changes)).await.ok()?;
         if !self.absence.said {
-            let (source, version) = (self.source, ResourceVersion::default());
-            let changes = vec![Change::Begin { source }, Change::End { source, version }];
-            self.to.send(Delivery::new(changes)).await.ok()?;
             self.absence = Absence { said: true, ..Absence::default() };
         }
         Some(())

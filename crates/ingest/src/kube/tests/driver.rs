@@ -269,8 +269,9 @@ async fn what_answers_can_do_without_is_not_waited_for() {
         says(INITIAL, 403, status(403, "replicasets is forbidden")),
         stays(INITIAL, event("ADDED", "a", 3) + &initial_end(5)),
     ];
-    check(Kind::ReplicaSet, None, answers, 2, expect![[r#"
+    check(Kind::ReplicaSet, None, answers, 3, expect![[r#"
         begin, end@
+        checkpoint@
         begin, put n/a@3, end@5
         Live, 1 listings, 2 restarts, 0 rejects, the API server doesn't allow us (403) to watch replicasets: replicasets is forbidden
     "#]]).await;
