@@ -2,31 +2,35 @@
 //!
 //! Objects change, listings begin anew or are cut off, the store is closed and opened again, streams are slow or given
 //! up. A client never sees an address that was in no truth since it last knew all, and never an empty set while there
-//! was always something. `SPILLWAY_SEED` begins elsewhere; `SPILLWAY_LONG=1` goes ten times as far.
+//! was always something. Clusters are linked, answered from, replaced and unlinked. `SPILLWAY_SEED` begins elsewhere;
+//! `SPILLWAY_LONG=1` goes ten times as far.
 
+mod client;
+mod far;
+mod flows;
+mod linked;
+mod mesh;
 mod oracle;
 mod profiles;
 mod world;
 
+use std::future::Future;
 use std::sync::Arc;
 
 use harness::crash::{CrashVolume, Image};
-use harness::shown::{Said, Shown, differences};
-use linkerd2_proxy_api::destination as pb;
+use harness::shown::differences;
 use model::{EndpointsFrom, PortSet, Revision, Time};
-use prost::Message as _;
 use resolve::Settings;
-use serve::{
-    Answer, Destination, Hub, Message, Metrics, Needed, Oversize, Setup, StreamLimits, Turn,
-};
+use serve::{Destination, Hub, Metrics, Needed, Oversize, Setup, StreamLimits};
 use store::{Config, Fsync, Reader, Undo, Writer};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
+use client::Client;
 use oracle::{Question, truth};
-use world::{Dice, World};
+use world::{CONTROLLERS, Dice, World};
 
-/// Histories, and steps of each.
+/// Histories, and steps of each history.
 const HISTORIES: u64 = 250;
 const STEPS: u64 = 400;
 
@@ -81,6 +85,13 @@ impl Server {
         }
     }
 
+    /// Opens the store again under a server that goes on.
+    fn reopen(&mut self) {
+        let lost = self.writer.reopen().expect("the store opens");
+        let (first, now) = (Revision(lost.after.0 + 1), self.reader.stats().revision);
+        self.doors.iter().for_each(|door| door.hub.look_again(first, now));
+    }
+
     fn advance(&self, commit: &store::Commit) {
         self.doors.iter().for_each(|door| door.hub.advance(commit));
     }
@@ -111,91 +122,11 @@ impl Door {
     }
 }
 
-/// What a proxy does: it opens its stream again, and takes the first message as the whole set.
-struct Client {
-    question: Question,
-    /// It takes messages now and then only.
-    slow: bool,
-    stream: Option<Answer>,
-    /// It has had a message of this stream.
-    told: bool,
-    held: Shown,
-    /// All truths since it last knew all.
-    truths: Vec<Shown>,
-    /// The seed and the step, for whoever has to look for a fault.
-    at: (u64, u64),
-}
-
-impl Client {
-    async fn open(&mut self, server: &Server) {
-        let Question { service, port, hostname, node } = &self.question;
-        let instance = hostname.map(|name| format!("{name}.")).unwrap_or_default();
-        let path = format!("{instance}{service}.shop.svc.k.test:{port}");
-        let token = format!("{{\"nodeName\":\"{}\"}}", node.unwrap_or_default());
-        self.told = false;
-        self.stream =
-            match server.door(self.slow).destination.get(&path, &token, &Turn::default()).await {
-                Ok(stream) => Some(stream),
-                Err(status) => {
-                    assert_eq!(status.code(), Code::NotFound, "{status}");
-                    self.held.clear();
-                    None
-                }
-            };
-    }
-
-    /// Takes all that there is to take.
-    async fn settle(&mut self, server: &Server, revision: Revision) {
-        while let Some(mut stream) = self.stream.take() {
-            tokio::select! {
-                biased;
-                message = stream.next() => match message {
-                    Some(Ok(message)) => {
-                        self.take(&message);
-                        self.stream = Some(stream);
-                    }
-                    Some(Err(status)) => {
-                        assert_eq!(status.code(), Code::Unavailable, "{status}");
-                        self.open(server).await;
-                    }
-                    None => panic!("the stream ended"),
-                },
-                () = server.door(self.slow).hub.settled(revision) => {
-                    self.stream = Some(stream);
-                    return;
-                }
-            }
-        }
-    }
-
-    fn take(&mut self, message: &Message) {
-        let update = pb::Update::decode(message.bytes()).expect("a message");
-        let said = Said::read(&update).expect("what a proxy takes");
-        if !std::mem::replace(&mut self.told, true) {
-            assert!(!matches!(said, Said::Remove(_)), "the first message is a Remove");
-            self.held.clear();
-        }
-        said.apply(&mut self.held);
-        for (addr, value) in &self.held {
-            let known = self.truths.iter().any(|truth| truth.get(addr) == Some(value));
-            let (seed, step) = self.at;
-            let question = &self.question;
-            assert!(
-                known,
-                "seed {seed}, step {step}, {question:?}: {addr} is in no truth: {value}"
-            );
-        }
-        let always_some = self.truths.iter().all(|truth| !truth.is_empty());
-        let (at, question) = (self.at, &self.question);
-        assert!(!(self.held.is_empty() && always_some), "{at:?}, {question:?}: nothing is left");
-    }
-}
-
 fn settings(dice: &mut Dice) -> Settings {
     Settings {
         cluster_domain: "k.test".to_owned(),
         trust_domain: if dice.percent(90) { "id.test" } else { "" }.to_owned(),
-        controller_namespace: "mesh-sys".to_owned(),
+        controller_namespace: CONTROLLERS.to_owned(),
         transport_header: dice.percent(40),
         h2_upgrade: dice.percent(80),
         ipv6: dice.percent(60),
@@ -205,36 +136,20 @@ fn settings(dice: &mut Dice) -> Settings {
     }
 }
 
-fn clients() -> Vec<Client> {
-    let question = |service, port, hostname, node| Question { service, port, hostname, node };
-    let questions = [
-        question("web", 80, None, Some("n0")),
-        question("web", 80, None, Some("n1")),
-        question("web", 81, None, None),
-        question("api", 80, Some("h1"), Some("n0")),
-        question("api", 80, None, Some("n2")),
-        question("api", 9_999, None, Some("n0")),
-    ];
-    let client = |(index, question)| Client {
-        question,
-        slow: index % 3 == 2,
-        stream: None,
-        told: false,
-        held: Shown::new(),
-        truths: Vec::new(),
-        at: (0, 0),
+/// Every third of those who ask is slow.
+fn clients(asked: &[(&str, u16, Option<&'static str>, Option<&'static str>)]) -> Vec<Client> {
+    let client = |(index, (service, port, hostname, node)): (usize, &(&str, _, _, _))| {
+        let service = (*service).to_owned();
+        let question = Question { service, port: *port, hostname: *hostname, node: *node };
+        Client::new(question, index % 3 == 2)
     };
-    questions.into_iter().enumerate().map(client).collect()
+    asked.iter().enumerate().map(client).collect()
 }
 
 /// Something happens, save for a restart.
 fn happen(server: &mut Server, world: &mut World, dice: &mut Dice) {
     match dice.roll(100) {
-        0 => {
-            let lost = server.writer.reopen().expect("the store opens");
-            let (first, now) = (Revision(lost.after.0 + 1), server.reader.stats().revision);
-            server.doors.iter().for_each(|door| door.hub.look_again(first, now));
-        }
+        0 => server.reopen(),
         1..=3 => {
             let kinds = EndpointsFrom::Slices.kinds().collect::<Vec<_>>();
             let kind = kinds[dice.roll(kinds.len() as u64) as usize];
@@ -256,7 +171,14 @@ async fn history(seed: u64) -> u64 {
     let mut server = Server::start(CrashVolume::of(Image::new()), &settings, hot_bytes);
     let mut world = World::default();
     server.commit(world.list_all());
-    let mut clients = clients();
+    let mut clients = clients(&[
+        ("web", 80, None, Some("n0")),
+        ("web", 80, None, Some("n1")),
+        ("web", 81, None, None),
+        ("api", 80, Some("h1"), Some("n0")),
+        ("api", 80, None, Some("n2")),
+        ("api", 9_999, None, Some("n0")),
+    ]);
     let mut dialling = profiles::clients();
     for step in 0..STEPS {
         if dice.percent(1) {
@@ -300,6 +222,8 @@ async fn history(seed: u64) -> u64 {
                 None => Vec::new(),
             };
             let question = &client.question;
+            let refused = client.refused.filter(|code| *code != Code::NotFound);
+            assert!(!client.over && refused.is_none(), "{question:?}: {refused:?}");
             assert!(wrong.is_empty(), "seed {seed}, step {step}, {question:?}: {wrong:#?}");
             held += u64::from(!now.is_empty());
             client.truths = vec![now];
@@ -313,11 +237,11 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect("a number"))
 }
 
-#[test]
+/// Tries so many histories, or ten times as many, and sums up what they give.
 #[expect(clippy::print_stdout, reason = "how much was tried is worth knowing")]
-fn every_client_holds_what_the_oracle_says() {
+fn try_histories<F: Future<Output = u64>>(histories: u64, history: fn(u64) -> F) {
     let first = setting("SPILLWAY_SEED").unwrap_or(1);
-    let histories = HISTORIES * if setting("SPILLWAY_LONG") == Some(1) { 10 } else { 1 };
+    let histories = histories * if setting("SPILLWAY_LONG") == Some(1) { 10 } else { 1 };
     println!("seeds {first} to {}", first + histories - 1);
     let held: u64 = std::thread::scope(|scope| {
         let threads = [0, 1].map(|thread| {
@@ -332,4 +256,9 @@ fn every_client_holds_what_the_oracle_says() {
     });
     println!("{} steps, after which a client held something {held} times", histories * STEPS);
     assert!(held > histories * STEPS, "there is hardly anything to hold");
+}
+
+#[test]
+fn every_client_holds_what_the_oracle_says() {
+    try_histories(HISTORIES, history);
 }

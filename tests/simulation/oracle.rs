@@ -17,7 +17,7 @@ use crate::world::{NAMESPACE, World};
 /// What a client asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    pub(crate) service: &'static str,
+    pub(crate) service: String,
     pub(crate) port: u16,
     pub(crate) hostname: Option<&'static str>,
     pub(crate) node: Option<&'static str>,
@@ -43,15 +43,32 @@ struct Candidate<'w> {
 
 /// The set that a client with these settings holds once it was told all.
 pub(crate) fn truth(world: &World, settings: &Settings, question: &Question) -> Shown {
-    let Some(Object::Service(service)) = world.get(Kind::Service, question.service) else {
-        return Shown::new();
-    };
-    let zone = question.node.and_then(|node| match world.get(Kind::Node, node) {
+    match world.service(&question.service) {
+        Some(service) => seen(world, settings, question, service, (zone(world, question), true)),
+        None => Shown::new(),
+    }
+}
+
+/// The zone of a client in this cluster.
+pub(crate) fn zone<'w>(world: &'w World, question: &Question) -> Option<&'w str> {
+    match world.get(Kind::Node, question.node?) {
         Some(Object::Node { zone }) => zone.as_deref().filter(|zone| !zone.is_empty()),
         _ => None,
-    });
-    let candidates = candidates(world, settings, question, service);
-    let usable = usable(candidates, service, question.node, zone);
+    }
+}
+
+/// What of a Service is seen from a zone. Whether it is filtered by that, or by the client's node, is another question.
+pub(crate) fn seen(
+    world: &World,
+    settings: &Settings,
+    question: &Question,
+    service: &Service,
+    (zone, filtered): (Option<&str>, bool),
+) -> Shown {
+    let mut usable = candidates(world, settings, question, service);
+    if filtered {
+        usable = self::usable(usable, service, question.node, zone);
+    }
     let mut chosen = of_one_family(usable, settings);
     // What says more comes first.
     chosen.sort_by_key(|it| (it.class, it.name, it.v6));
@@ -191,8 +208,23 @@ fn described(
             }
         }
     }
+    labels.extend(mirrored(it.slice));
     said.insert("labels".to_owned(), json!(labels));
     Some(said)
+}
+
+/// Whose gateway it is, if the slice says so (spec §2.9.1).
+fn mirrored(slice: &Slice) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
+    if let Some(cluster) = &slice.meta.mirror_cluster {
+        labels.insert("target_cluster".to_owned(), cluster.clone());
+        let remote = slice.meta.remote_service.as_deref().unwrap_or_default();
+        if let [service, namespace, ..] = remote.split('.').collect::<Vec<_>>()[..] {
+            labels.insert("target_service".to_owned(), service.to_owned());
+            labels.insert("target_service_namespace".to_owned(), namespace.to_owned());
+        }
+    }
+    labels
 }
 
 fn bare(settings: &Settings, question: &Question, slice: &Slice, said: &mut Map<String, Value>) {

@@ -55,16 +55,9 @@ struct Rules<'r> {
 }
 
 impl Rules<'_> {
-    fn service(&self, name: &str) -> Option<&Service> {
-        match self.world.get(Kind::Service, name) {
-            Some(Object::Service(service)) => Some(service),
-            _ => None,
-        }
-    }
-
     fn of_service(&self, name: &str, shows: &Shows) -> (Told, Shows) {
         let undefined = || (Told::Profile(json!({})), Shows::Undefined(name.to_owned()));
-        match (shows, self.service(name)) {
+        match (shows, self.world.service(name)) {
             (Shows::Undefined(before), _) if before == name => undefined(),
             (Shows::Service(before), service) if before == name => self.profile(name, service),
             (_, None) => (Told::Refused(Code::Unknown), Shows::Nothing),
@@ -149,7 +142,7 @@ impl Rules<'_> {
     fn of_address(&self, ip: IpAddr, shows: &Shows) -> (Told, Shows) {
         let services: Vec<_> = ["api", "web"]
             .into_iter()
-            .filter(|name| self.service(name).is_some_and(|it| it.cluster_ips.contains(&ip)))
+            .filter(|name| self.world.service(name).is_some_and(|it| it.cluster_ips.contains(&ip)))
             .collect();
         match (services.as_slice(), shows) {
             ([], _) => {}

@@ -17,6 +17,9 @@ pub(crate) const NAMESPACE: &str = "shop";
 /// What Services are called.
 pub(crate) const SERVICES: [&str; 2] = ["web", "api"];
 
+/// Where the Secrets are that declare links.
+pub(crate) const CONTROLLERS: &str = "mesh-sys";
+
 /// Another namespace, with ServiceProfiles of its own.
 pub(crate) const TEAM: &str = "team";
 
@@ -38,11 +41,15 @@ impl Dice {
         self.roll(100) < percent
     }
 
-    fn of<T: Clone>(&mut self, all: &[T]) -> T {
+    pub(crate) fn of<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.roll(all.len() as u64) as usize].clone()
     }
 
-    fn maybe<T>(&mut self, percent: u64, make: impl FnOnce(&mut Dice) -> T) -> Option<T> {
+    pub(crate) fn maybe<T>(
+        &mut self,
+        percent: u64,
+        make: impl FnOnce(&mut Dice) -> T,
+    ) -> Option<T> {
         self.percent(percent).then(|| make(self))
     }
 }
@@ -59,7 +66,11 @@ pub(crate) fn source(kind: Kind) -> Source {
 }
 
 pub(crate) fn key(kind: Kind, name: &str) -> Key {
-    let namespace = if kind == Kind::Node { "" } else { NAMESPACE };
+    let namespace = match kind {
+        Kind::Node => "",
+        Kind::Secret => CONTROLLERS,
+        _ => NAMESPACE,
+    };
     Key { source: source(kind), name: ObjectName::new(namespace, name).expect("a name") }
 }
 
@@ -71,6 +82,18 @@ pub(crate) fn profile_key(namespace: &str, service: &str) -> Key {
 }
 
 impl World {
+    /// One without objects, whose first is of the version after this one.
+    pub(crate) fn after(version: u64) -> World {
+        World { version, ..World::default() }
+    }
+
+    pub(crate) fn service(&self, name: &str) -> Option<&Service> {
+        match self.get(Kind::Service, name) {
+            Some(Object::Service(service)) => Some(service),
+            _ => None,
+        }
+    }
+
     pub(crate) fn profile(&self, namespace: &str, service: &str) -> Option<&Object> {
         self.objects.get(&profile_key(namespace, service)).map(|(_, object)| object)
     }
@@ -102,14 +125,21 @@ impl World {
             Kind::ServiceProfile => profile_key(dice.of(&[NAMESPACE, TEAM]), &name),
             _ => key(kind, &name),
         };
-        if dice.percent(gone) {
-            self.objects.remove(&key);
-            return Change::Delete { key };
+        match dice.percent(gone) {
+            true => self.delete(key),
+            false => self.put(key, object(kind, dice)),
         }
-        let object = object(kind, dice);
+    }
+
+    pub(crate) fn put(&mut self, key: Key, object: Object) -> Change {
         self.version += 1;
         self.objects.insert(key.clone(), (self.version, object.clone()));
         Change::Put { key, version: ResourceVersion(self.version.to_string()), object }
+    }
+
+    pub(crate) fn delete(&mut self, key: Key) -> Change {
+        self.objects.remove(&key);
+        Change::Delete { key }
     }
 
     /// The listing of a kind, some of whose objects are gone by now; perhaps it is cut off.
@@ -164,7 +194,7 @@ fn object(kind: Kind, dice: &mut Dice) -> Object {
     }
 }
 
-fn service(dice: &mut Dice) -> Service {
+pub(crate) fn service(dice: &mut Dice) -> Service {
     let port = |name: &str, port, tcp| ServicePort { name: name.to_owned(), port, tcp };
     let ports = match dice.roll(4) {
         0 => vec![port("http", 80, true)],
@@ -389,7 +419,7 @@ fn slice(dice: &mut Dice) -> Slice {
         family: if v6 { Family::V6 } else { Family::V4 },
         meta: SliceMeta {
             ports,
-            mirror_cluster: None,
+            mirror_cluster: dice.maybe(10, |dice| dice.of(&["east", "west"]).to_owned()),
             remote_service: dice.maybe(10, |_| "far.shop.svc.east".to_owned()),
             gateway_identity: dice.maybe(10, |_| "gateway.east".to_owned()),
         },

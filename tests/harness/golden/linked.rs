@@ -135,7 +135,8 @@ impl Linked {
     }
 }
 
-fn of_cluster(mut change: Change, cluster: ClusterId) -> Change {
+/// The change as it is said of the cluster of a number.
+pub fn of_cluster(mut change: Change, cluster: ClusterId) -> Change {
     match &mut change {
         Change::Begin { source }
         | Change::End { source, .. }

@@ -17,7 +17,7 @@ pub use cluster::Cluster;
 pub use far::{Far, FarClusters};
 pub use history::{run_history, run_history_live};
 pub use ledger::Ledger;
-pub use linked::Linked;
+pub use linked::{Linked, of_cluster};
 pub use run::{run_case, run_case_live};
 pub use server::Server;
 pub use setup::Setup;
