@@ -160,7 +160,7 @@ async fn why_an_address_is_in_the_answer_or_is_not() -> Result<()> {
         )
         .await?;
     asking.prints(&format!("{} --explain 10.1.0.6 -o json", from_node_1(WEB)), 0, expect![[r#"
-        {"authority":"web.shop.svc.cluster.local:80","address":"10.1.0.6","revision":1,"in_answer":false,"view":"port http, hinted to zone zone-a","reason":null,"rule":null,"endpoints":[{"slice":"EndpointSlice shop/web-abc","target":null,"in_answer":false,"port":null,"reason":"its hints are not for zone zone-a","rule":"spec §2.5"}],"more":false}
+        {"authority":"web.shop.svc.cluster.local:80","address":"10.1.0.6","revision":1,"in_answer":false,"view":"port http, hinted to zone zone-a","reason":null,"rule":null,"endpoints":[{"slice":"EndpointSlice shop/web-abc","target":null,"in_answer":false,"port":null,"reason":"its hints are not for zone zone-a","rule":"spec §2.5"}],"more":false,"links":[]}
     "#]]).await?;
     asking.prints(&format!("{WEB} --explain 10.1.0.7"), 0, expect![[r#"
         10.1.0.7 is not in the answer to web.shop.svc.cluster.local:80.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use harness::apiserver::User;
+use harness::apiserver::{Load, User};
 use model::{Kind, Source};
 use serde_json::Value;
 use store::Admission;
@@ -65,8 +65,8 @@ async fn a_linked_cluster_that_takes_too_much_of_the_disk_is_cut_short_and_later
     rig.until_ready_says(|status, _| status == 200).await?;
     let stream = open(&rig, MIRROR).await?;
     stream.until_pods(&[3]).await?;
-    let junk: Vec<Value> = (0..300).map(|number| pod(&format!("junk-{number}"), 9)).collect();
-    far.objects.apply(&junk).await?;
+    let junk = Load { name: "junk", pods: 300, ..Load::default() };
+    far.api.load(junk).await?;
     let pods = Source { cluster: parts(&rig)?[0].id, kind: Kind::Pod };
     // It is known that something is missing, and nothing more comes in.
     until_metrics_say(&rig, &format!("{BYTES} 7")).await?;
@@ -85,8 +85,7 @@ async fn a_linked_cluster_that_takes_too_much_of_the_disk_is_cut_short_and_later
     far.has(&[3, 4]).await?;
     far.objects.apply(&[slice("web", &[4])]).await?;
     stream.until(|held| held.is_empty()).await?;
-    let names: Vec<_> = (0..300).map(|number| format!("Pod/shop/junk-{number}")).collect();
-    far.objects.delete(&names).await?;
+    far.api.unload(junk).await?;
     stream.until_pods(&[4]).await?;
     until_metrics_say(&rig, &format!("{REFUSED} 0")).await?;
     rig.stop().await

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use harness::apiserver::{ApiServer, Cut, Line, Objects, User};
+use harness::apiserver::{self, ApiServer, Cut, Line, Objects, User, secret};
 use harness::client::{Client, Question};
+use harness::http;
 use model::{Kind, Source, StoredPart};
 use serde_json::{Value, json};
 
@@ -14,9 +15,9 @@ use crate::rig::{PATIENCE, Rig, Watched, pod, service, slice};
 
 /// Another cluster, and a line to it that can be cut.
 pub(crate) struct Far {
-    api: ApiServer,
+    pub(crate) api: ApiServer,
     pub(crate) objects: Objects,
-    line: Line,
+    pub(crate) line: Line,
 }
 
 impl Far {
@@ -43,36 +44,16 @@ impl Far {
     }
 }
 
-pub(crate) fn secret(name: &str, cluster: &str, kubeconfig: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "mirror.linkerd.io/remote-kubeconfig",
-        "metadata": {
-            "name": name, "namespace": "linkerd",
-            "labels": {"multicluster.linkerd.io/cluster-name": cluster},
-            "annotations": {
-                "multicluster.linkerd.io/trust-domain": "far.org",
-                "multicluster.linkerd.io/cluster-domain": "far.test",
-            },
-        },
-        "stringData": {"kubeconfig": kubeconfig},
-    })
-}
-
 /// A Service that stands for `web` of the cluster `far`.
 pub(crate) fn mirror(namespace: &str) -> Value {
-    let mut mirror = service("web-far");
-    mirror["metadata"]["namespace"] = namespace.into();
-    mirror["metadata"]["labels"] = json!({
-        "multicluster.linkerd.io/remote-discovery": "far",
-        "multicluster.linkerd.io/remote-service": "web",
-    });
-    mirror
+    apiserver::mirror(namespace, "far", "web")
 }
 
 pub(crate) async fn open(rig: &Rig, path: &str) -> Result<Watched> {
     open_at(rig.running()?.addr(), path).await
 }
 
+/// The same at any server.
 pub(crate) async fn open_at(addr: SocketAddr, path: &str) -> Result<Watched> {
     let client = Client::connect(addr).await?;
     let question = Question { path: path.to_owned(), ..Question::default() };
@@ -83,7 +64,7 @@ pub(crate) async fn open_at(addr: SocketAddr, path: &str) -> Result<Watched> {
 pub(crate) const MIRROR: &str = "web-far.shop.svc.cluster.local:80";
 
 /// A server at home with a mirror of `web`, and what it is linked to.
-async fn linked(pods: &[u8]) -> Result<(Rig, Far)> {
+pub(crate) async fn linked(pods: &[u8]) -> Result<(Rig, Far)> {
     let far = Far::start(pods).await?;
     let mut rig = Rig::new(&["Server", "ExternalWorkload"]).await?;
     rig.objects.apply(&[mirror("shop"), far.secret(User::Admin)]).await?;
@@ -99,9 +80,14 @@ pub(crate) fn parts(rig: &Rig) -> Result<Vec<StoredPart>> {
 
 /// Returns when a page of metrics has a line that begins so.
 pub(crate) async fn until_metrics_say(rig: &Rig, line: &str) -> Result<()> {
+    until_metrics_at(rig.running()?.admin_addr().context("it has one")?, line).await
+}
+
+/// The same of any server.
+pub(crate) async fn until_metrics_at(admin: SocketAddr, line: &str) -> Result<()> {
     let waiting = async {
         loop {
-            let (_, page) = rig.admin("/metrics").await?;
+            let (_, page) = http::get(admin, "/metrics").await?;
             if page.lines().any(|it| it.starts_with(line)) {
                 return anyhow::Ok(());
             }

@@ -3,6 +3,7 @@
 
 mod rig;
 
+mod far;
 mod faults;
 mod flood;
 mod golden;

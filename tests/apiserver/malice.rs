@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use harness::apiserver::User;
+use harness::apiserver::{User, mirror, secret};
 use harness::http;
 use harness::program::Program;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::links::{Far, MIRROR, mirror, open_at, secret};
+use crate::links::{Far, MIRROR, open_at};
 use crate::rig::{PATIENCE, Rig, open, pod, slice};
 
 /// What an API server does to whoever watches it.
@@ -241,10 +241,7 @@ fn peak(pid: u32) -> Result<u64> {
 }
 
 fn link(name: &str, server: &Server) -> [Value; 2] {
-    let mut mirror = mirror("shop");
-    mirror["metadata"]["name"] = format!("web-{name}").into();
-    mirror["metadata"]["labels"]["multicluster.linkerd.io/remote-discovery"] = name.into();
-    [mirror, secret(name, name, &server.kubeconfig())]
+    [mirror("shop", name, "web"), secret(name, name, &server.kubeconfig())]
 }
 
 /// All of them together, for so long. What one alone could take is more than this.
@@ -269,7 +266,7 @@ async fn api_servers_that_mean_no_good_harm_nobody_else() -> Result<()> {
     let program = Program::build()?;
     let far = Far::start(&[3]).await?;
     let rig = Rig::new(&["Server", "ExternalWorkload"]).await?;
-    rig.objects.apply(&[mirror("shop"), far.secret(User::Admin)]).await?;
+    rig.objects.apply(&[mirror("shop", "far", "web"), far.secret(User::Admin)]).await?;
     let kubeconfig = rig.kubeconfig(User::Admin)?.display().to_string();
     let flags = ["--kubeconfig", &kubeconfig, "--linked-disk-quota", "256KiB"];
     let mut server = program.serve_with(rig.folder(), "data", &flags)?;

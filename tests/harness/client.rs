@@ -1,6 +1,7 @@
 //! A client that behaves as a proxy does: opens streams over real gRPC, applies what they say, and keeps
 //! account of all that it heard on the way.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use linkerd2_proxy_api::destination::destination_client::DestinationClient;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status, Streaming};
 
@@ -115,7 +117,7 @@ pub struct Stream {
 #[derive(Default)]
 struct Heard {
     held: Shown,
-    unread: Vec<Said>,
+    unread: Vec<(Instant, Said)>,
     faults: Vec<String>,
     messages: u64,
     status: Option<(Code, String)>,
@@ -128,7 +130,7 @@ impl Heard {
             self.faults.push("the first message is a Remove".to_owned());
         }
         said.apply(&mut self.held);
-        self.unread.push(said);
+        self.unread.push((Instant::now(), said));
         self.messages += 1;
     }
 
@@ -152,8 +154,19 @@ impl Stream {
         self.heard.lock().status.as_ref().map(|(_, message)| message.clone())
     }
 
+    /// Does the client hold exactly these addresses?
+    pub fn holds(&self, addresses: &BTreeSet<SocketAddr>) -> bool {
+        let heard = self.heard.lock();
+        heard.status.is_none() && heard.held.keys().eq(addresses)
+    }
+
     /// The messages since the last call, in their order.
     pub fn news(&self) -> Vec<Said> {
+        self.arrivals().into_iter().map(|(_, said)| said).collect()
+    }
+
+    /// The same, with when each had come.
+    pub fn arrivals(&self) -> Vec<(Instant, Said)> {
         std::mem::take(&mut self.heard.lock().unread)
     }
 

@@ -2,11 +2,13 @@
 //! API server, and disks that fail.
 
 pub mod apiserver;
+pub mod cgroup;
 pub mod client;
 pub mod crash;
 pub mod golden;
 pub mod http;
 pub mod kill;
 pub mod program;
+pub mod pulse;
 pub mod shown;
 pub mod small;

@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
+use crate::cgroup::Cgroup;
 use crate::http;
 
 /// Between two looks at a process: it can't wake us.
@@ -26,7 +27,11 @@ pub fn now() -> Instant {
 }
 
 /// The program.
-pub struct Program(PathBuf);
+pub struct Program {
+    path: PathBuf,
+    /// Takes its processes, if they shall run in a cgroup.
+    procs: Option<PathBuf>,
+}
 
 impl Program {
     /// Builds it into the folder and profile that this test was built in.
@@ -43,7 +48,12 @@ impl Program {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .status()?;
         ensure!(built.success(), "the program does not build");
-        Ok(Program(profile.join("spillway")))
+        Ok(Program { path: profile.join("spillway"), procs: None })
+    }
+
+    /// From now on its servers run in a cgroup.
+    pub fn within(self, cgroup: &Cgroup) -> Program {
+        Program { procs: Some(cgroup.procs()), ..self }
     }
 
     /// Starts it on a folder of manifests and one of data, each by its usual name.
@@ -73,15 +83,24 @@ impl Program {
     /// Starts a server, which writes its log, as JSON, to a file.
     pub fn start(&self, args: &[&str], log: &Path) -> Result<Server> {
         let (log, stderr) = (log.to_owned(), File::create(log)?);
-        let mut command = Command::new(&self.0);
+        let mut command = match &self.procs {
+            None => Command::new(&self.path),
+            Some(procs) => {
+                let mut shell = Command::new("sh");
+                // It goes there itself, and becomes the program: not a page is counted elsewhere.
+                shell.args(["-c", r#"echo $$ >"$0" && exec "$@""#]).arg(procs).arg(&self.path);
+                shell
+            }
+        };
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
-        let child = command.spawn().with_context(|| format!("cannot run {}", self.0.display()))?;
+        let child =
+            command.spawn().with_context(|| format!("cannot run {}", self.path.display()))?;
         Ok(Server { child, log, polling: None, samples: Arc::default() })
     }
 
     /// Runs a command to its end.
     pub async fn run(&self, args: &[&str]) -> Result<Output> {
-        let mut command = tokio::process::Command::new(&self.0);
+        let mut command = tokio::process::Command::new(&self.path);
         Ok(command.args(args).stdin(Stdio::null()).output().await?)
     }
 }
@@ -125,11 +144,6 @@ impl Server {
         }
     }
 
-    /// The number of its process.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Fails if it has ended by itself.
     pub fn alive(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
@@ -137,6 +151,20 @@ impl Server {
             bail!("it ended by itself with {status}:\n{log}");
         }
         Ok(())
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A line of its status, such as `VmRSS` or, the most that this has been, `VmHWM`, in bytes.
+    pub fn memory(&self, line: &str) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
+        let value = status.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(':'));
+        let kib =
+            value.and_then(|value| value.trim().strip_suffix("kB")).context("no such line")?;
+        Ok(kib.trim().parse::<u64>()? << 10)
     }
 
     /// From now on, what it says of itself is written down.
@@ -155,7 +183,7 @@ impl Server {
 
     /// Sends it a signal.
     pub fn signal(&mut self, name: &str) -> Result<()> {
-        let pid = self.child.id().to_string();
+        let pid = self.pid().to_string();
         let sent = Command::new("kill").args(["-s", name, &pid]).status()?;
         ensure!(sent.success(), "SIG{name} could not be sent");
         Ok(())

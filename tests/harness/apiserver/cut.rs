@@ -22,8 +22,16 @@ pub enum Cut {
 /// The line. Dropping it cuts it.
 pub struct Line {
     addr: SocketAddr,
-    cut: watch::Sender<Cut>,
+    state: watch::Sender<State>,
     task: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    cut: Cut,
+    /// So often: what was open then is closed, even if it looks only when the line is through again.
+    closed: u64,
+    target: SocketAddr,
 }
 
 impl Line {
@@ -31,16 +39,16 @@ impl Line {
     pub(super) async fn to(target: SocketAddr) -> Result<Line> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let addr = listener.local_addr()?;
-        let cut = watch::Sender::new(Cut::Through);
-        let state = cut.subscribe();
+        let state = watch::Sender::new(State { cut: Cut::Through, closed: 0, target });
+        let line = state.subscribe();
         let task = tokio::spawn(async move {
             loop {
                 if let Ok((client, _)) = listener.accept().await {
-                    tokio::spawn(connect(client, target, state.clone()));
+                    tokio::spawn(connect(client, line.clone()));
                 }
             }
         });
-        Ok(Line { addr, cut, task })
+        Ok(Line { addr, state, task })
     }
 
     /// Where a client connects to.
@@ -50,7 +58,18 @@ impl Line {
 
     /// From now on, for what is connected as well.
     pub fn set(&self, cut: Cut) {
-        self.cut.send_replace(cut);
+        self.state.send_modify(|state| {
+            state.cut = cut;
+            state.closed += u64::from(cut == Cut::Closed);
+        });
+    }
+
+    /// Closes what is open; what connects from now on reaches this address.
+    pub fn lead_to(&self, target: SocketAddr) {
+        self.state.send_modify(|state| {
+            state.target = target;
+            state.closed += 1;
+        });
     }
 }
 
@@ -61,18 +80,19 @@ impl Drop for Line {
 }
 
 /// One connection: copies as long as the line is through, and says nothing while it is silent. What was open
-/// when the line went silent stays so for good.
-async fn connect(mut client: TcpStream, target: SocketAddr, mut cut: watch::Receiver<Cut>) {
-    if *cut.borrow() == Cut::Through
+/// when the line went silent stays so until it is closed.
+async fn connect(mut client: TcpStream, mut line: watch::Receiver<State>) {
+    let State { cut, closed, target } = *line.borrow();
+    if cut == Cut::Through
         && let Ok(mut server) = TcpStream::connect(target).await
     {
         tokio::select! {
             _ = copy_bidirectional(&mut client, &mut server) => return,
-            _ = cut.wait_for(|cut| *cut != Cut::Through) => {}
+            _ = line.wait_for(|now| now.cut != Cut::Through || now.closed != closed) => {}
         }
     }
-    if *cut.borrow() == Cut::Silent {
-        // Until it is closed, or the line itself is gone.
-        drop(cut.wait_for(|cut| *cut == Cut::Closed).await);
+    if line.borrow().cut == Cut::Silent {
+        // Or the line itself is gone.
+        drop(line.wait_for(|now| now.closed != closed).await);
     }
 }

@@ -1,6 +1,8 @@
 //! Fills an API server with more objects than it could be sent in the time of a test.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Range;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -47,6 +49,31 @@ impl Default for Load<'_> {
 }
 
 impl Load<'_> {
+    /// The name of one of its Services.
+    pub fn service(&self, index: usize) -> String {
+        format!("{}-{index}", self.name)
+    }
+
+    /// One of its Services' first slice, as Kind/namespace/name.
+    pub fn slice(&self, index: usize) -> String {
+        let first = self.numbers(index).start;
+        format!("EndpointSlice/{}/{}-{first:07}", self.namespace, self.service(index))
+    }
+
+    /// Where one of its Services' pods are.
+    pub fn addresses(&self, index: usize) -> BTreeSet<SocketAddr> {
+        let first = Ipv4Addr::new(10, 128, 0, 0).to_bits();
+        let ip = |number| Ipv4Addr::from_bits(first + u32::try_from(number).unwrap_or(u32::MAX));
+        self.numbers(index).map(|number| SocketAddr::from((ip(number), 8080))).collect()
+    }
+
+    /// The numbers of one of its Services' pods.
+    fn numbers(&self, index: usize) -> Range<usize> {
+        let each = self.pods / self.services;
+        let first = self.first + index * each;
+        first..first + each
+    }
+
     /// Runs the program that writes the objects into etcd, or deletes those of the name.
     pub(super) async fn run(&self, program: &Path, etcd: SocketAddr, delete: bool) -> Result<()> {
         let args = [

@@ -5,13 +5,15 @@ mod build;
 mod cut;
 mod equal;
 mod key;
+mod link;
 mod load;
 mod objects;
 mod process;
 mod server;
 
 pub use cut::{Cut, Line};
-pub use equal::equal;
+pub use equal::{equal, equal_part};
+pub use link::{mirror, secret};
 pub use load::{INJECTED_BYTES, Load};
 pub use objects::Objects;
 pub use server::{ApiServer, User};

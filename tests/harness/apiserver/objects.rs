@@ -36,6 +36,7 @@ fn place(kind: &str) -> Option<Place> {
         }
         "Service" => ("/api/v1", "services", true, false),
         "Endpoints" => ("/api/v1", "endpoints", true, false),
+        "ServiceAccount" => ("/api/v1", "serviceaccounts", true, false),
         "Secret" => ("/api/v1", "secrets", true, false),
         "Pod" => ("/api/v1", "pods", true, true),
         "EndpointSlice" => ("/apis/discovery.k8s.io/v1", "endpointslices", true, false),
@@ -172,15 +173,29 @@ impl Objects {
         Ok(())
     }
 
-    /// The uid of an object, given as Kind/namespace/name.
-    pub async fn uid(&self, object: &str) -> Result<String> {
+    /// An object, given as Kind/namespace/name.
+    pub async fn get(&self, object: &str) -> Result<Value> {
         let [kind, namespace, name] = object.split('/').collect::<Vec<_>>()[..] else {
             bail!("{object} is not Kind/namespace/name")
         };
         let place = place(kind).context("a kind that is known here")?;
         let path = format!("{}/{name}", place.all(namespace));
-        let object = self.request("GET", &path, None).await?;
+        Ok(self.request("GET", &path, None).await?)
+    }
+
+    /// The uid of an object, given as Kind/namespace/name.
+    pub async fn uid(&self, object: &str) -> Result<String> {
+        let object = self.get(object).await?;
         Ok(object["metadata"]["uid"].as_str().context("it has a uid")?.to_owned())
+    }
+
+    /// A token of a service account, which is good for as long as that is there.
+    pub async fn token(&self, namespace: &str, account: &str) -> Result<String> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+        let wanted =
+            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let granted = self.request("POST", &path, Some(&wanted)).await?;
+        Ok(granted["status"]["token"].as_str().context("an answer without a token")?.to_owned())
     }
 
     /// All objects of a kind that we keep, of Secrets those that declare links; none if the API server doesn't have the kind.

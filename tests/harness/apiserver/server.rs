@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::build::{Programs, loader};
 use super::cut::Line;
-use super::key::new_key;
+use super::key::{base64, new_key};
 use super::load::Load;
 use super::objects::Objects;
 use super::process::Process;
@@ -166,6 +166,33 @@ impl ApiServer {
         Ok(())
     }
 
+    /// Keeps a copy of all that etcd has, and goes on.
+    pub async fn back_up(&mut self) -> Result<()> {
+        self.stop();
+        self.etcd = None;
+        copy_folder(&self.folder.path().join("etcd"), &self.folder.path().join("backup"))?;
+        ensure!(self.start_etcd().await?, "etcd does not start again");
+        self.restart().await
+    }
+
+    /// Puts the copy into the place of all that etcd has.
+    pub async fn restore(&mut self) -> Result<()> {
+        self.stop();
+        self.etcd = None;
+        let etcd = self.folder.path().join("etcd");
+        std::fs::remove_dir_all(&etcd)?;
+        std::fs::rename(self.folder.path().join("backup"), etcd)?;
+        ensure!(self.start_etcd().await?, "etcd does not start from its backup");
+        self.restart().await
+    }
+
+    /// Restarts the API server with another certificate, which another authority has signed.
+    pub async fn change_certificate(&mut self) -> Result<()> {
+        self.stop();
+        std::fs::remove_dir_all(self.folder.path().join("certs"))?;
+        self.restart().await
+    }
+
     /// Forgets the past of every object: a watch that wants to go on from before now gets 410, as soon as the
     /// API server has lost its own memory of it, which is at its next restart.
     pub async fn compact(&self) -> Result<()> {
@@ -260,6 +287,23 @@ impl ApiServer {
         kubeconfig(addr, user).to_string()
     }
 
+    /// The same, for who trusts nobody but the authority that has signed this API server's certificate.
+    pub fn kubeconfig_with_authority(&self, addr: SocketAddr, user: User) -> Result<String> {
+        let mut kubeconfig = kubeconfig(addr, user);
+        let authority = std::fs::read(self.folder.path().join("certs/apiserver.crt"))?;
+        let server = format!("https://{addr}");
+        kubeconfig["clusters"][0]["cluster"] =
+            json!({"server": server, "certificate-authority-data": base64(&authority)});
+        Ok(kubeconfig.to_string())
+    }
+
+    /// The same, with a token that isn't of one of these users.
+    pub fn kubeconfig_with_token(addr: SocketAddr, token: &str) -> String {
+        let mut kubeconfig = kubeconfig(addr, User::Stranger);
+        kubeconfig["users"][0]["user"]["token"] = token.into();
+        kubeconfig.to_string()
+    }
+
     /// Writes a kubeconfig for an address that leads to it.
     pub fn write_kubeconfig(&self, to: &Path, addr: SocketAddr, user: User) -> Result<()> {
         // Every JSON is a YAML.
@@ -280,6 +324,21 @@ fn kubeconfig(addr: SocketAddr, user: User) -> serde_json::Value {
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         "current-context": "test",
     })
+}
+
+/// A folder with all that is in it.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &to)?;
+        } else {
+            std::fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
 }
 
 fn free_addr() -> Result<SocketAddr> {
